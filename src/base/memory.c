@@ -1,0 +1,60 @@
+/* memory.c: allocation that dies when memory is out. */
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *check(void *ptr) {
+    if (!ptr) {
+        fputs("rill: out of memory\n", stderr);
+        abort();
+    }
+    return ptr;
+}
+
+void *xmalloc(size_t size) {
+    return check(malloc(size ? size : 1));
+}
+
+void *xcalloc(size_t count, size_t size) {
+    return check(calloc(count ? count : 1, size ? size : 1));
+}
+
+void *xrealloc(void *ptr, size_t size) {
+    return check(realloc(ptr, size ? size : 1));
+}
+
+char *xstrdup(const char *text) {
+    return check(strdup(text));
+}
+
+char *xstrndup(const char *text, size_t len) {
+    char *copy = xmalloc(len + 1);
+    if (len) memcpy(copy, text, len);
+    copy[len] = 0;
+    return copy;
+}
+
+char *xasprintf(const char *fmt, ...) {
+    char *text = NULL;
+    va_list args;
+    va_start(args, fmt);
+    int len = vasprintf(&text, fmt, args);
+    va_end(args);
+    return check(len < 0 ? NULL : text);
+}
+
+void *try_alloc(size_t size) {
+    if (size > (size_t)1 << 46) return NULL;
+    return aligned_alloc(64, (size + 63) / 64 * 64 + (size == 0) * 64);
+}
+
+void *vec_reserve(void *items, size_t *capacity, size_t need, size_t item_size) {
+    if (need <= *capacity) return items;
+    size_t grown = *capacity ? *capacity * 2 : 8;
+    if (grown < need) grown = need;
+    *capacity = grown;
+    return xrealloc(items, grown * item_size);
+}

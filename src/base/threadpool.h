@@ -1,0 +1,17 @@
+/* threadpool.h: threads that run posted tasks; parallel_for. */
+#pragma once
+#include <stdint.h>
+
+typedef struct ThreadPool ThreadPool;
+typedef void TaskFn(void *arg);
+typedef void RangeFn(void *arg, int64_t begin, int64_t end);
+
+/* Threads are started when work needs them, `max_threads` at most. */
+ThreadPool *threadpool_new(const char *name, int max_threads);
+void threadpool_free(ThreadPool *pool); /* runs what was posted, then joins */
+void threadpool_post(ThreadPool *pool, TaskFn *fn, void *arg);
+int threadpool_size(const ThreadPool *pool);
+
+/* Splits [0, n) in pieces of at least `grain` and returns when all are done. The caller works too; safe inside a task
+ * of the same pool; pool may be NULL (the caller does all). */
+void threadpool_parallel_for(ThreadPool *pool, int64_t n, int64_t grain, RangeFn *fn, void *arg);

@@ -1,0 +1,30 @@
+/* slice.h: Slice, refcounted bytes that travel without being copied; Message, a list of them. */
+#pragma once
+#include <stddef.h>
+
+#include "base/str.h"
+
+/* Bytes with an owner that is told when they are no longer needed. */
+typedef struct Slice {
+    const void *data;
+    size_t len;
+    void (*release)(void *owner); /* NULL: the bytes outlive every use */
+    void *owner;
+} Slice;
+
+/* The bytes of one gRPC message, in pieces. Zero-initialised is empty. */
+typedef struct Message {
+    Slice *slices;
+    size_t count, capacity;
+    size_t len; /* sum of the slices */
+} Message;
+
+void message_add_copy(Message *m, Str bytes);
+void message_add_take(Message *m, void *malloced, size_t len); /* freed with free() */
+void message_add_slice(Message *m, Slice slice);               /* takes it over */
+void message_clear(Message *m);                                /* releases every slice */
+Message message_move(Message *m);                              /* leaves *m empty */
+void message_copy_out(const Message *m, void *to, size_t from, size_t len); /* bytes [from, from+len) */
+
+/* The whole message as one piece: the only slice's own memory, else a copy that replaces the slices. */
+Str message_flatten(Message *m);
