@@ -11,7 +11,7 @@ FLAGS_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes -Werror
 PKGS := libnghttp2 libuv openssl libprotobuf-c zlib libcjson
 
-CFLAGS_ALL = -std=gnu17 $(FLAGS_$(MODE)) -fno-math-errno -fvisibility=hidden -fPIC -pthread -Isrc -Iinclude -I$(B)/gen
+CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE $(FLAGS_$(MODE)) -fno-math-errno -fvisibility=hidden -fPIC -pthread -Isrc -Iinclude -I$(B)/gen
 LIBS = $(shell pkg-config --libs $(PKGS)) -ldnnl -lsnappy -lm -pthread
 
 PROTOS := $(wildcard proto/*.proto)
