@@ -12,7 +12,7 @@ WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes -Werror
 PKGS := libnghttp2 libuv openssl libprotobuf-c zlib libcjson
 
 CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE $(FLAGS_$(MODE)) -fno-math-errno -fvisibility=hidden -fPIC -pthread -Isrc -Iinclude -I$(B)/gen
-LIBS = $(shell pkg-config --libs $(PKGS)) -ldnnl -lsnappy -lm -pthread
+LIBS = $(shell pkg-config --libs $(PKGS)) -ldnnl -lgomp -lsnappy -lm -pthread
 
 PROTOS := $(wildcard proto/*.proto)
 GEN_C := $(PROTOS:proto/%.proto=$(B)/gen/proto/%.pb-c.c)
@@ -37,28 +37,34 @@ tests: $(TEST_BIN)
 
 $(B)/gen/proto/%.pb-c.c $(B)/gen/proto/%.pb-c.h: proto/%.proto
 	@mkdir -p $(B)/gen
-	protoc-c --proto_path=. --c_out=$(B)/gen $<
+	@echo "PROTO $<"
+	@protoc-c --proto_path=. --c_out=$(B)/gen $<
 
 $(B)/gen/%.o: $(B)/gen/%.c
-	$(CC) $(CFLAGS_ALL) -w -c $< -o $@
+	@$(CC) $(CFLAGS_ALL) -w -c $< -o $@
 
 $(B)/%.o: src/%.c $(GEN_H)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(WARN) -MMD -MP -c $< -o $@
+	@echo "CC $<"
+	@$(CC) $(CFLAGS_ALL) $(WARN) -MMD -MP -c $< -o $@
 
 $(B)/librill.a: $(LIB_OBJ)
 	@rm -f $@
-	ar rcs $@ $^
+	@echo "AR $@"
+	@ar rcs $@ $^
 
 $(B)/librill.so: $(LIB_OBJ)
-	$(CC) $(FLAGS_$(MODE)) -shared -Wl,-soname,librill.so.0 $^ -o $@ $(LIBS)
+	@echo "LD $@"
+	@$(CC) $(FLAGS_$(MODE)) -shared -Wl,-soname,librill.so.0 $^ -o $@ $(LIBS)
 
 $(B)/rill: $(TOOL_OBJ) $(B)/librill.a
-	$(CC) $(FLAGS_$(MODE)) $(TOOL_OBJ) $(B)/librill.a -o $@ $(LIBS)
+	@echo "LD $@"
+	@$(CC) $(FLAGS_$(MODE)) $(TOOL_OBJ) $(B)/librill.a -o $@ $(LIBS)
 
 $(B)/tests/%: tests/%.c $(B)/librill.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(WARN) -Itests -MMD -MP $< $(B)/librill.a -o $@ $(LIBS) -lcmocka
+	@echo "CC $<"
+	@$(CC) $(CFLAGS_ALL) $(WARN) -Itests -MMD -MP $< $(B)/librill.a -o $@ $(LIBS) -lcmocka
 
 -include $(LIB_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(TEST_BIN:=.d)
 

@@ -25,7 +25,7 @@ typedef struct CallOptions {
 } CallOptions;
 
 /* Called exactly once for each call, on a thread of the transport that must not be blocked: post longer work to a pool.
- * Owns err and reply; reply is NULL when err is not. */
+ * Owns err and the slices of reply (message_move them; what is left is released); reply is NULL when err is not. */
 typedef void CallDone(void *arg, Error *err, Message *reply);
 
 /* Makes a channel to "host:port"; nothing is connected until the first call. Thread-safe as all functions here. */
@@ -72,7 +72,7 @@ void server_call_watch(ServerCall *call, CancelFn *fn, void *arg);
 bool server_call_unwatch(ServerCall *call);
 
 typedef struct ServerOptions {
-    const Method *methods; /* ends with a row whose path is NULL; other paths get Unimplemented */
+    const Method *methods; /* ends with a row whose path is NULL; outlives the calls. Other paths get Unimplemented */
     void *arg;             /* for the handlers */
     ThreadPool *pool;      /* runs the handlers */
     size_t max_message_bytes; /* 0: 2 GiB - 1. Larger requests get ResourceExhausted */

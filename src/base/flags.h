@@ -1,0 +1,21 @@
+/* flags.h: command line flags by table. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef enum FlagKind { FLAG_STRING, FLAG_INT, FLAG_BOOL } FlagKind;
+
+/* One flag. "--name VALUE", "--name=VALUE", "-name VALUE"; "_" and "-" in names are the same. */
+typedef struct Flag {
+    const char *name; /* without dashes; NULL ends the table */
+    FlagKind kind;
+    void *value;          /* const char **, int64_t * or bool * */
+    const char *argument; /* what it takes, for the help: "JSON|FILE" */
+    const char *help;
+} Flag;
+
+/* Reads flags until the first word that is none, or "--"; *next is its index. InvalidArgument names the flag. */
+Error *flags_parse(const Flag *flags, int argc, char **argv, int first, int *next) MUST_CHECK;
+void flags_print(const Flag *flags); /* on standard output */

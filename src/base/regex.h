@@ -1,0 +1,25 @@
+/* regex.h: regular expressions in time linear in the text; the common part of RE2's syntax, on UTF-8. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/str.h"
+
+enum { REGEX_MAX_GROUPS = 10 }; /* group 0 is the whole match */
+
+/* Immutable once compiled: any number of threads may match with it. */
+typedef struct Regex Regex;
+
+/* InvalidArgument says what is wrong with the pattern. */
+Error *regex_compile(Str pattern, Regex **out) MUST_CHECK;
+void regex_free(Regex *r);
+
+/* The first match at or after `from`, leftmost, preferring what comes first in the pattern. groups[g] has a NULL ptr
+ * when the group took no part. */
+bool regex_search(const Regex *r, Str text, size_t from, Str groups[REGEX_MAX_GROUPS]);
+bool regex_full_match(const Regex *r, Str text);
+
+/* Replaces the first match or all; \0 to \9 in rewrite are the groups, \\ a backslash. */
+Error *regex_check_rewrite(const Regex *r, Str rewrite) MUST_CHECK;
+void regex_replace(const Regex *r, Str text, Str rewrite, bool all, StrBuf *out);

@@ -1,0 +1,49 @@
+/* regex_internal.h: the program that a pattern is compiled to. */
+#pragma once
+#include <stdint.h>
+
+#include "base/regex.h"
+
+typedef enum RegexOp {
+    REGEX_CLASS,  /* one character in a class */
+    REGEX_SPLIT,  /* goes on at x, or else at y */
+    REGEX_JUMP,   /* goes on at x */
+    REGEX_SAVE,   /* notes the position in slot x */
+    REGEX_ASSERT, /* a condition on the position */
+    REGEX_MATCH,
+} RegexOp;
+
+typedef enum RegexAssert {
+    AT_TEXT_START,
+    AT_TEXT_END,
+    AT_LINE_START,
+    AT_LINE_END,
+    AT_WORD_EDGE,
+    NOT_AT_WORD_EDGE
+} RegexAssert;
+
+typedef struct RegexRange {
+    uint32_t low, high;
+} RegexRange;
+
+typedef struct RegexClass {
+    RegexRange *ranges;
+    size_t count, capacity;
+    bool negated;
+} RegexClass;
+
+typedef struct RegexInst {
+    RegexOp op;
+    int x, y; /* targets, slot, condition, or number of the class */
+} RegexInst;
+
+struct Regex {
+    RegexInst *insts;
+    size_t count, capacity;
+    RegexClass *classes;
+    size_t class_count, class_capacity;
+    int group_count; /* without group 0 */
+};
+
+/* One character of UTF-8; a byte that starts none counts as one character, U+FFFD. */
+size_t utf8_next(Str text, size_t at, uint32_t *rune);

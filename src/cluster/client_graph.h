@@ -1,0 +1,32 @@
+/* client_graph.h: ClientGraph, one (feeds, fetches, targets): pruned, partitioned, registered at the workers. Immutable. */
+#pragma once
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/refcount.h"
+#include "cluster/session_tasks.h"
+#include "graph/graph.h"
+#include "graph/prune.h"
+
+typedef struct ClientGraph {
+    RefCount refs;
+    Arena *arena;
+    Str key;
+    RunSignature signature;
+    Str *feed_keys, *fetch_keys; /* of the rendezvous */
+    Str *handles;                /* by task; ptr NULL: the task has no part in it */
+    int task_count;
+    int part_count;
+    bool *computable; /* partial runs: [fetch * feed_count + feed] fetch needs feed */
+} ClientGraph;
+
+typedef struct ClientGraphOptions {
+    SessionTasks *tasks;
+    Str session_handle;
+    bool bfloat16_edges;
+    bool partial; /* will be run in parts: find out which fetch needs which feed */
+} ClientGraphOptions;
+
+Error *client_graph_build(Graph *placed, const RunSignature *signature, Str key, const ClientGraphOptions *o, ClientGraph **out) MUST_CHECK;
+void client_graph_unref(ClientGraph *g);
+void signature_key(const RunSignature *s, StrBuf *out);
+void signature_copy(Arena *a, const RunSignature *from, RunSignature *to);

@@ -1,0 +1,117 @@
+/* codec.c: protobuf-c for small messages, tensors by reference. */
+#include "cluster/codec.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "proto/wire.h"
+#include "tensor/tensor_proto.h"
+
+Error *codec_unpack(const ProtobufCMessageDescriptor *type, Message *bytes, ProtobufCMessage **out) {
+    Str flat = message_flatten(bytes);
+    *out = protobuf_c_message_unpack(type, NULL, flat.len, (const uint8_t *)flat.ptr);
+    return *out ? NULL : error_invalid("Malformed %s", type->short_name);
+}
+
+void codec_pack(const ProtobufCMessage *m, Message *out) {
+    size_t len = protobuf_c_message_get_packed_size(m);
+    if (!len) return;
+    uint8_t *bytes = xmalloc(len);
+    protobuf_c_message_pack(m, bytes);
+    message_add_take(out, bytes, len);
+}
+
+static void release_tensor(void *t) {
+    tensor_unref(t);
+}
+
+static void add_buffer(Message *m, StrBuf *b) {
+    size_t len = b->len;
+    if (len) message_add_take(m, strbuf_detach(b), len);
+    strbuf_clear(b);
+}
+
+static size_t varint_size(uint64_t v) {
+    size_t n = 1;
+    for (; v >= 0x80; v >>= 7) n++;
+    return n;
+}
+
+/* The serialised tensor in two parts: what is written here and, for plain dtypes, the elements as they lie in memory. */
+static void tensor_parts(Tensor *t, StrBuf *head, size_t *tail) {
+    *tail = 0;
+    if (!dtype_is_plain(t->dtype)) {
+        tensor_proto_encode(t, head);
+        return;
+    }
+    tensor_proto_encode_header(t, head);
+    *tail = tensor_bytes(t);
+}
+
+enum { COPY_LIMIT = 512 }; /* smaller tensors are copied: a slice of their own would cost more */
+
+static void add_parts(Message *m, StrBuf *outer, StrBuf *head, Tensor *t, size_t tail) {
+    strbuf_add(outer, strbuf_str(head));
+    strbuf_clear(head);
+    if (tail && tail <= COPY_LIMIT) {
+        strbuf_add(outer, (Str){t->data, tail});
+        tail = 0;
+    }
+    add_buffer(m, outer);
+    if (tail) message_add_slice(m, (Slice){t->data, tail, release_tensor, tensor_ref(t)});
+}
+
+void codec_add_tensor(Message *m, uint32_t field, Tensor *t) {
+    StrBuf head = {0}, outer = {0};
+    size_t tail;
+    tensor_parts(t, &head, &tail);
+    wire_put_tag(&outer, field, WIRE_BYTES);
+    wire_put_varint(&outer, head.len + tail);
+    add_parts(m, &outer, &head, t, tail);
+}
+
+void codec_add_named_tensor(Message *m, uint32_t field, Str name, Tensor *t) {
+    StrBuf head = {0}, outer = {0};
+    size_t tail;
+    tensor_parts(t, &head, &tail);
+    size_t tensor_len = head.len + tail;
+    wire_put_tag(&outer, field, WIRE_BYTES);
+    wire_put_varint(&outer, 1 + varint_size(name.len) + name.len + 1 + varint_size(tensor_len) + tensor_len);
+    wire_put_bytes(&outer, 1, name);
+    wire_put_tag(&outer, 2, WIRE_BYTES);
+    wire_put_varint(&outer, tensor_len);
+    add_parts(m, &outer, &head, t, tail);
+}
+
+void codec_add_bytes(Message *m, uint32_t field, Str bytes) {
+    StrBuf b = {0};
+    wire_put_bytes(&b, field, bytes);
+    add_buffer(m, &b);
+}
+
+void codec_put_recv_tensor(Message *m, Tensor *t, bool is_dead, int64_t send_start_micros) {
+    StrBuf b = {0};
+    if (is_dead) wire_put_uint(&b, 2, 1);
+    wire_put_uint(&b, 3, (uint64_t)send_start_micros);
+    add_buffer(m, &b);
+    if (is_dead)
+        message_add_copy(m, (Str){"\x0a\x0a\x08\x01\x12\x04\x12\x02\x08\x00\x22\x00", 12}); /* float, shape [0], no content */
+    else
+        codec_add_tensor(m, 1, t);
+}
+
+Error *codec_get_recv_tensor(Message *m, Tensor **t, bool *is_dead) {
+    Str flat = message_flatten(m);
+    Str tensor = {NULL, 0};
+    *is_dead = false;
+    WireReader r = wire_reader(flat);
+    while (wire_next(&r)) {
+        if (r.field == 1 && r.type == WIRE_BYTES) tensor = r.bytes;
+        if (r.field == 2 && r.type == WIRE_VARINT) *is_dead = r.number != 0;
+    }
+    *t = NULL;
+    if (r.failed) return error_internal("Malformed RecvTensorResponse");
+    if (*is_dead) return NULL;
+    if (!tensor.ptr) return error_internal("RecvTensorResponse has no tensor");
+    return tensor_proto_decode(tensor, t);
+}

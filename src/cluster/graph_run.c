@@ -1,0 +1,350 @@
+/* graph_run.c: RunGraph and RecvTensor at a worker.
+
+   A run starts the executable of a registered graph on the step's rendezvous. Values from the master go in first; what the master wants back is
+   taken out when the step has ended. In a partial run the executable is started by the first call and goes on while later calls bring values and
+   take results; the last call waits for its end. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/refcount.h"
+#include "cluster/worker_internal.h"
+#include "runtime/step_stats.h"
+
+struct GraphRun {
+    RefCount refs;
+    Worker *worker;
+    WorkerSession *session;
+    StepEntry *entry;
+    Executable *executable;
+    Cancel cancel;
+    StepStats *stats;
+    bool record_partition_graphs, is_partial;
+    int64_t step_id;
+    /* A whole run: what to report. */
+    char **recv_keys;
+    int recv_count;
+    RunGraphDone *done;
+    void *arg;
+    /* A partial run. */
+    pthread_mutex_t mutex; /* guards all below */
+    bool ended;
+    Error *end_error;
+    struct PartialCall *last_call; /* waits for the end */
+    GraphRun *next;                /* in the worker's list */
+};
+
+static void run_free(GraphRun *run) {
+    for (int i = 0; i < run->recv_count; i++) free(run->recv_keys[i]);
+    free(run->recv_keys);
+    step_stats_free(run->stats);
+    executable_unref(run->executable);
+    step_entry_unref(run->entry);
+    worker_session_unref(run->session);
+    cancel_clear(&run->cancel);
+    error_free(run->end_error);
+    pthread_mutex_destroy(&run->mutex);
+    free(run);
+}
+
+void graph_run_unref(GraphRun *run) {
+    if (run && refcount_dec(&run->refs)) run_free(run);
+}
+
+void graph_run_cancel(GraphRun *run, Error *reason) {
+    rendezvous_abort(step_entry_rendezvous(run->entry), reason);
+    cancel_now(&run->cancel, reason);
+}
+
+/* ---- Results ---- */
+
+static void result_clear(RunGraphResult *r) {
+    for (int i = 0; i < r->count; i++) tensor_unref(r->values[i]);
+    free(r->values);
+    strbuf_clear(&r->step_stats);
+    strbuf_clear(&r->partition_graph);
+}
+
+typedef struct Taken {
+    Error *err;
+    Tensor *value;
+    bool is_dead, came;
+} Taken;
+
+static void taken(void *arg, Error *err, Tensor *value, bool is_dead) {
+    *(Taken *)arg = (Taken){err, value, is_dead, true};
+}
+
+static Error *not_valid(const char *key) {
+    RendezvousKey parts = {0};
+    rendezvous_key_parse(str_of(key), &parts);
+    return error_internal("The tensor returned for %.*s was not valid.", STR_ARG(parts.edge));
+}
+
+static Error *take_values(GraphRun *run, RunGraphResult *result) {
+    Rendezvous *r = step_entry_rendezvous(run->entry);
+    Error *err = NULL;
+    result->values = xcalloc((size_t)run->recv_count, sizeof *result->values);
+    result->count = run->recv_count;
+    for (int i = 0; !err && i < run->recv_count; i++) {
+        Taken t = {0};
+        rendezvous_recv(r, str_of(run->recv_keys[i]), taken, &t); /* the step is over: there now or never */
+        if (!t.came) rendezvous_withdraw(r, str_of(run->recv_keys[i]), &t);
+        result->values[i] = t.value;
+        if (t.err)
+            err = t.err;
+        else if (!t.came || t.is_dead)
+            err = not_valid(run->recv_keys[i]);
+    }
+    return err;
+}
+
+static void collect(GraphRun *run, RunGraphResult *result) {
+    if (run->stats) step_stats_encode(run->stats, &result->step_stats);
+    if (run->record_partition_graphs) executable_graph_def(run->executable, &result->partition_graph);
+}
+
+static void whole_run_ended(void *arg, Error *err) {
+    GraphRun *run = arg;
+    RunGraphResult result = {0};
+    if (!err) err = take_values(run, &result);
+    if (!err) collect(run, &result);
+    atomic_fetch_sub(&run->worker->runs, 1);
+    run->done(run->arg, err, &result);
+    result_clear(&result);
+    graph_run_unref(run);
+}
+
+/* ---- Starting ---- */
+
+static Error *make_run(Worker *w, WorkerSession *s, const RunGraphRequest *request, GraphRun **out) {
+    Executable *e = worker_session_graph(s, request->graph_handle);
+    if (!e) return error_new(CODE_ABORTED, "Graph handle is not found: %.*s", STR_ARG(request->graph_handle));
+    GraphRun *run = xcalloc(1, sizeof *run);
+    refcount_init(&run->refs);
+    pthread_mutex_init(&run->mutex, NULL);
+    cancel_init(&run->cancel);
+    run->worker = w;
+    run->session = worker_session_ref(s);
+    run->executable = e;
+    run->step_id = request->step_id;
+    run->is_partial = request->is_partial;
+    run->entry = step_table_get(w->steps, request->step_id);
+    step_entry_set_session(run->entry, s);
+    run->record_partition_graphs = request->record_partition_graphs;
+    if (request->record_timeline) run->stats = step_stats_new();
+    *out = run;
+    return NULL;
+}
+
+static Error *send_values(GraphRun *run, const RunGraphRequest *request) {
+    Error *err = NULL;
+    for (int i = 0; !err && i < request->send_count; i++)
+        err = rendezvous_send(step_entry_rendezvous(run->entry), request->send_names[i], request->send_values[i], false);
+    return err;
+}
+
+static void start(GraphRun *run, StepDone *ended) {
+    refcount_inc(&run->refs); /* for the end */
+    atomic_fetch_add(&run->worker->runs, 1);
+    executable_run(run->executable,
+                   &(RunOptions){.step_id = run->step_id,
+                                 .rendezvous = step_entry_rendezvous(run->entry),
+                                 .cancel = &run->cancel,
+                                 .pool = run->worker->compute,
+                                 .stats = run->stats},
+                   ended, run);
+}
+
+static GraphRun *run_partial(Worker *w, WorkerSession *s, const RunGraphRequest *request, RunGraphDone *done, void *arg);
+
+static void fail_early(Error *err, RunGraphDone *done, void *arg) {
+    RunGraphResult none = {0};
+    done(arg, err, &none);
+}
+
+GraphRun *worker_run_graph(Worker *w, WorkerSession *s, const RunGraphRequest *request, RunGraphDone *done, void *arg) {
+    if (request->is_partial) return run_partial(w, s, request, done, arg);
+    GraphRun *run = NULL;
+    Error *err = make_run(w, s, request, &run);
+    if (!err) {
+        run->recv_keys = xcalloc((size_t)request->recv_count, sizeof *run->recv_keys);
+        for (; run->recv_count < request->recv_count; run->recv_count++) run->recv_keys[run->recv_count] = str_dup(request->recv_keys[run->recv_count]);
+        run->done = done;
+        run->arg = arg;
+        err = send_values(run, request);
+    }
+    if (err)
+        fail_early(err, done, arg);
+    else
+        start(run, whole_run_ended);
+    return run;
+}
+
+/* ---- Partial runs ---- */
+
+/* One RunGraph call of a partial run: done when every key has come, and the last one also when the step has ended. */
+typedef struct PartialCall {
+    GraphRun *run; /* a reference */
+    RunGraphDone *done;
+    void *arg;
+    pthread_mutex_t mutex; /* guards all below */
+    int waiting;
+    Error *err;
+    RunGraphResult result;
+    struct PartialKey {
+        struct PartialCall *call;
+        char *key;
+        int index;
+    } *keys;
+    int key_count;
+} PartialCall;
+
+static void partial_advance(PartialCall *c, Error *err) {
+    pthread_mutex_lock(&c->mutex);
+    if (err && (!c->err || c->err->derived)) {
+        error_free(c->err);
+        c->err = err;
+        err = NULL;
+    }
+    bool last = --c->waiting == 0;
+    pthread_mutex_unlock(&c->mutex);
+    error_free(err);
+    if (!last) return;
+    c->done(c->arg, c->err, &c->result);
+    result_clear(&c->result);
+    for (int i = 0; i < c->key_count; i++) free(c->keys[i].key);
+    free(c->keys);
+    graph_run_unref(c->run);
+    pthread_mutex_destroy(&c->mutex);
+    free(c);
+}
+
+static void partial_value(void *arg, Error *err, Tensor *value, bool is_dead) {
+    struct PartialKey *k = arg;
+    if (!err && is_dead) err = not_valid(k->key);
+    k->call->result.values[k->index] = value;
+    partial_advance(k->call, err);
+}
+
+static void unlist(GraphRun *run) {
+    pthread_mutex_lock(&run->worker->mutex);
+    GraphRun **link = &run->worker->partial_runs;
+    while (*link && *link != run) link = &(*link)->next;
+    bool listed = *link == run;
+    if (listed) *link = run->next;
+    pthread_mutex_unlock(&run->worker->mutex);
+    if (listed) graph_run_unref(run);
+}
+
+static void partial_run_ended(void *arg, Error *err) {
+    GraphRun *run = arg;
+    atomic_fetch_sub(&run->worker->runs, 1);
+    pthread_mutex_lock(&run->mutex);
+    run->ended = true;
+    run->end_error = error_copy(err);
+    PartialCall *last = run->last_call;
+    run->last_call = NULL;
+    pthread_mutex_unlock(&run->mutex);
+    if (last) {
+        partial_advance(last, err);
+        unlist(run);
+    } else {
+        error_free(err);
+    }
+    graph_run_unref(run);
+}
+
+/* The run of this step, started by an earlier call; a reference. */
+static GraphRun *find_partial(Worker *w, WorkerSession *s, int64_t step_id) {
+    pthread_mutex_lock(&w->mutex);
+    GraphRun *run = w->partial_runs;
+    while (run && !(run->session == s && run->step_id == step_id)) run = run->next;
+    if (run) refcount_inc(&run->refs);
+    pthread_mutex_unlock(&w->mutex);
+    return run;
+}
+
+static void await_end(GraphRun *run, PartialCall *c) {
+    pthread_mutex_lock(&run->mutex);
+    bool ended = run->ended;
+    Error *err = ended ? error_copy(run->end_error) : NULL;
+    if (!ended) run->last_call = c;
+    pthread_mutex_unlock(&run->mutex);
+    if (!ended) return;
+    partial_advance(c, err);
+    unlist(run);
+}
+
+static GraphRun *run_partial(Worker *w, WorkerSession *s, const RunGraphRequest *request, RunGraphDone *done, void *arg) {
+    GraphRun *run = find_partial(w, s, request->step_id);
+    bool is_new = !run;
+    Error *err = is_new ? make_run(w, s, request, &run) : NULL;
+    if (err) {
+        fail_early(err, done, arg);
+        return NULL;
+    }
+    if (is_new) {
+        refcount_inc(&run->refs); /* for the list */
+        pthread_mutex_lock(&w->mutex);
+        run->next = w->partial_runs;
+        w->partial_runs = run;
+        pthread_mutex_unlock(&w->mutex);
+        start(run, partial_run_ended);
+    }
+    err = send_values(run, request);
+    PartialCall *c = xcalloc(1, sizeof *c);
+    pthread_mutex_init(&c->mutex, NULL);
+    refcount_inc(&run->refs);
+    c->run = run;
+    c->done = done;
+    c->arg = arg;
+    c->waiting = 1 + request->recv_count + (request->is_last_partial ? 1 : 0);
+    c->result.values = xcalloc((size_t)request->recv_count, sizeof(Tensor *));
+    c->result.count = request->recv_count;
+    c->keys = xcalloc((size_t)request->recv_count, sizeof *c->keys);
+    c->key_count = request->recv_count;
+    for (int i = 0; i < request->recv_count; i++) c->keys[i] = (struct PartialKey){c, str_dup(request->recv_keys[i]), i};
+    for (int i = 0; i < request->recv_count; i++) rendezvous_recv(step_entry_rendezvous(run->entry), str_of(c->keys[i].key), partial_value, &c->keys[i]);
+    if (request->is_last_partial) await_end(run, c);
+    partial_advance(c, err);
+    return run;
+}
+
+/* ---- RecvTensor ---- */
+
+static Error *check_incarnation(Worker *w, Str key) {
+    RendezvousKey parts;
+    if (!rendezvous_key_parse(key, &parts)) return error_invalid("Invalid rendezvous key: %.*s", STR_ARG(key));
+    uint64_t nearest = 0;
+    for (int i = 0; i < w->devices->count; i++) {
+        const Device *d = w->devices->devices[i];
+        if (d->incarnation == parts.src_incarnation) return NULL;
+        if (i == 0 || str_is(parts.src_device, d->name)) nearest = d->incarnation;
+    }
+    Error *err = error_new(CODE_ABORTED,
+                           "RecvTensor expects a different device incarnation: %llu vs. %llu. Your worker job (\"%s\") was probably restarted. Check your "
+                           "worker job for the reason why it was restarted.",
+                           (unsigned long long)parts.src_incarnation, (unsigned long long)nearest, w->task_name);
+    err->restarted = true;
+    return err;
+}
+
+void worker_recv_tensor(Worker *w, int64_t step_id, Str key, RecvDone *done, void *arg) {
+    Error *err = check_incarnation(w, key);
+    if (err) {
+        done(arg, err, NULL, false);
+        return;
+    }
+    StepEntry *e = step_table_get(w->steps, step_id);
+    rendezvous_recv(step_entry_rendezvous(e), key, done, arg);
+    step_entry_unref(e);
+}
+
+bool worker_recv_cancel(Worker *w, int64_t step_id, Str key, void *arg) {
+    StepEntry *e = step_table_get(w->steps, step_id);
+    bool withdrawn = rendezvous_withdraw(step_entry_rendezvous(e), key, arg);
+    step_table_drop_if_idle(w->steps, e);
+    step_entry_unref(e);
+    return withdrawn;
+}

@@ -1,0 +1,300 @@
+/* master_service.c: MasterService: one row per method. */
+#include "cluster/master_service.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "cluster/codec.h"
+#include "cluster/master.h"
+#include "cluster/services.h"
+#include "cluster/worker_service.h"
+#include "proto/master.pb-c.h"
+#include "proto/wire.h"
+#include "tensor/tensor_proto.h"
+
+static void free_message(void *m) {
+    if (m) protobuf_c_message_free_unpacked(m, NULL);
+}
+
+static Error *twice(const char *method) {
+    return error_new(CODE_ABORTED, "The same %s (Master) request was received twice.", method);
+}
+
+/* ---- Sessions ---- */
+
+static void create_session(void *arg, ServerCall *call) {
+    Pb__CreateSessionRequest *request = service_request(call, &pb__create_session_request__descriptor);
+    if (!request) return;
+    char *handle = NULL;
+    Error *err = master_create_session(((Services *)arg)->master, codec_str(request->graph_def), request->config, str_of(request->target), &handle);
+    if (err) {
+        server_call_fail(call, err);
+    } else {
+        Pb__CreateSessionResponse reply = PB__CREATE_SESSION_RESPONSE__INIT;
+        reply.session_handle = handle;
+        service_reply(call, &reply.base);
+    }
+    free(handle);
+    free_message(request);
+}
+
+static void extend_session(void *arg, ServerCall *call) {
+    Pb__ExtendSessionRequest *request = service_request(call, &pb__extend_session_request__descriptor);
+    if (!request) return;
+    MasterSession *s = NULL;
+    Pb__ExtendSessionResponse reply = PB__EXTEND_SESSION_RESPONSE__INIT;
+    Error *err = master_find_session(((Services *)arg)->master, str_of(request->session_handle), &s);
+    if (!err) err = master_session_extend(s, codec_str(request->graph_def), request->current_graph_version, &reply.new_graph_version);
+    if (err)
+        server_call_fail(call, err);
+    else
+        service_reply(call, &reply.base);
+    master_session_unref(s);
+    free_message(request);
+}
+
+static void close_session(void *arg, ServerCall *call) {
+    Pb__CloseSessionRequest *request = service_request(call, &pb__close_session_request__descriptor);
+    if (!request) return;
+    service_finish(call, master_close_session(((Services *)arg)->master, str_of(request->session_handle)));
+    free_message(request);
+}
+
+static void reset(void *arg, ServerCall *call) {
+    Pb__ResetRequest *request = service_request(call, &pb__reset_request__descriptor);
+    if (!request) return;
+    service_finish(call, master_reset(((Services *)arg)->master, request->container, request->n_container, request->device_filters, request->n_device_filters));
+    free_message(request);
+}
+
+static void list_own_devices(Services *s, ServerCall *call) {
+    const DeviceSet *devices = worker_devices(s->worker);
+    Pb__ListDevicesResponse reply = PB__LIST_DEVICES_RESPONSE__INIT;
+    Pb__DeviceAttributes *rows = xcalloc((size_t)devices->count, sizeof *rows);
+    reply.local_device = xcalloc((size_t)devices->count, sizeof *reply.local_device);
+    reply.n_local_device = (size_t)devices->count;
+    for (int i = 0; i < devices->count; i++) {
+        device_attributes_fill(devices->devices[i], str_of(devices->devices[i]->name), &rows[i]);
+        reply.local_device[i] = &rows[i];
+    }
+    service_reply(call, &reply.base);
+    free(reply.local_device);
+    free(rows);
+}
+
+static void list_devices(void *arg, ServerCall *call) {
+    Pb__ListDevicesRequest *request = service_request(call, &pb__list_devices_request__descriptor);
+    if (!request) return;
+    Services *services = arg;
+    MasterSession *s = NULL;
+    Error *err = *request->session_handle ? master_find_session(services->master, str_of(request->session_handle), &s) : NULL;
+    if (err) {
+        error_free(err);
+        server_call_fail(call, error_invalid("Session %s is not found. Possibly, this master has restarted.", request->session_handle));
+    } else if (!s) {
+        list_own_devices(services, call);
+    } else {
+        Pb__ListDevicesResponse reply = PB__LIST_DEVICES_RESPONSE__INIT;
+        reply.n_local_device = (size_t)master_session_device_count(s);
+        reply.local_device = xcalloc(reply.n_local_device, sizeof *reply.local_device);
+        for (size_t i = 0; i < reply.n_local_device; i++) reply.local_device[i] = (Pb__DeviceAttributes *)master_session_device(s, (int)i);
+        service_reply(call, &reply.base);
+        free(reply.local_device);
+    }
+    master_session_unref(s);
+    free_message(request);
+}
+
+/* ---- Steps ---- */
+
+/* The names and tensors of a RunStep request, decoded. */
+typedef struct DecodedRun {
+    Str *names;
+    Tensor **feeds;
+    size_t feed_count;
+    RunRequest request;
+} DecodedRun;
+
+static Error *decode_run(const Pb__RunStepRequest *r, DecodedRun *d) {
+    *d = (DecodedRun){.names = xcalloc(r->n_feed + r->n_fetch + r->n_target, sizeof *d->names), .feeds = xcalloc(r->n_feed, sizeof *d->feeds), .feed_count = r->n_feed};
+    Str *fetches = d->names + r->n_feed, *targets = fetches + r->n_fetch;
+    for (size_t i = 0; i < r->n_fetch; i++) fetches[i] = str_of(r->fetch[i]);
+    for (size_t i = 0; i < r->n_target; i++) targets[i] = str_of(r->target[i]);
+    d->request.signature = (RunSignature){d->names, fetches, targets, (int)r->n_feed, (int)r->n_fetch, (int)r->n_target};
+    d->request.feeds = d->feeds;
+    if (r->options) {
+        d->request.trace = r->options->trace_level > 0;
+        d->request.partition_graphs = r->options->output_partition_graphs;
+        d->request.timeout_ms = r->options->timeout_in_ms;
+    }
+    for (size_t i = 0; i < r->n_feed; i++) {
+        d->names[i] = str_of(r->feed[i]->name);
+        Error *err = tensor_proto_decode(codec_str(r->feed[i]->tensor), &d->feeds[i]);
+        if (err) return error_wrap(err, "feed %s", r->feed[i]->name);
+    }
+    return NULL;
+}
+
+static void decoded_clear(DecodedRun *d) {
+    for (size_t i = 0; i < d->feed_count; i++) tensor_unref(d->feeds[i]);
+    free(d->feeds);
+    free(d->names);
+}
+
+static void add_metadata(Message *m, uint32_t field, const RunReply *reply) {
+    if (!reply->step_stats.len && !reply->partition_graphs.len) return;
+    StrBuf metadata = {0};
+    if (reply->step_stats.len) wire_put_bytes(&metadata, 1, strbuf_str(&reply->step_stats));
+    strbuf_add(&metadata, strbuf_str(&reply->partition_graphs));
+    codec_add_bytes(m, field, strbuf_str(&metadata));
+    strbuf_clear(&metadata);
+}
+
+static void reply_with_error(ServerCall *call, Error *err, bool in_body) {
+    if (!in_body) {
+        server_call_fail(call, err);
+        return;
+    }
+    StrBuf b = {0};
+    wire_put_uint(&b, 3, (uint64_t)err->code);
+    wire_put_bytes(&b, 4, str_of(err->message));
+    Message m = {0};
+    size_t len = b.len;
+    message_add_take(&m, strbuf_detach(&b), len);
+    server_call_reply(call, &m);
+    error_free(err);
+}
+
+static void run_step(void *arg, ServerCall *call) {
+    Pb__RunStepRequest *request = service_request(call, &pb__run_step_request__descriptor);
+    if (!request) return;
+    Services *services = arg;
+    MasterSession *s = NULL;
+    DecodedRun run = {0};
+    RunReply reply = {0};
+    Error *err = master_fresh_request_id(services->master, request->request_id) ? NULL : twice("RunStep");
+    if (!err) err = master_find_session(services->master, str_of(request->session_handle), &s);
+    if (!err) err = decode_run(request, &run);
+    if (!err && *request->partial_run_handle)
+        err = master_session_partial_run(s, str_of(request->partial_run_handle), &run.request, call, &reply);
+    else if (!err)
+        err = master_session_run(s, &run.request, call, &reply);
+    if (err) {
+        reply_with_error(call, err, request->store_errors_in_response_body);
+    } else {
+        Message m = {0};
+        for (int i = 0; i < reply.fetch_count; i++) codec_add_named_tensor(&m, 1, str_of(request->fetch[i]), reply.fetches[i]);
+        add_metadata(&m, 2, &reply);
+        server_call_reply(call, &m);
+    }
+    run_reply_clear(&reply);
+    decoded_clear(&run);
+    master_session_unref(s);
+    free_message(request);
+}
+
+static Str *strings_of(char **items, size_t count) {
+    Str *out = xcalloc(count, sizeof *out);
+    for (size_t i = 0; i < count; i++) out[i] = str_of(items[i]);
+    return out;
+}
+
+static void partial_run_setup(void *arg, ServerCall *call) {
+    Pb__PartialRunSetupRequest *request = service_request(call, &pb__partial_run_setup_request__descriptor);
+    if (!request) return;
+    Services *services = arg;
+    MasterSession *s = NULL;
+    char *handle = NULL;
+    Str *feeds = strings_of(request->feed, request->n_feed), *fetches = strings_of(request->fetch, request->n_fetch);
+    Str *targets = strings_of(request->target, request->n_target);
+    RunSignature signature = {feeds, fetches, targets, (int)request->n_feed, (int)request->n_fetch, (int)request->n_target};
+    Error *err = master_fresh_request_id(services->master, request->request_id) ? NULL : twice("PartialRunSetup");
+    if (!err) err = master_find_session(services->master, str_of(request->session_handle), &s);
+    if (!err) err = master_session_partial_setup(s, &signature, &handle);
+    if (err) {
+        server_call_fail(call, err);
+    } else {
+        Pb__PartialRunSetupResponse reply = PB__PARTIAL_RUN_SETUP_RESPONSE__INIT;
+        reply.partial_run_handle = handle;
+        service_reply(call, &reply.base);
+    }
+    free(handle);
+    free(feeds);
+    free(fetches);
+    free(targets);
+    master_session_unref(s);
+    free_message(request);
+}
+
+/* ---- Callables ---- */
+
+static void make_callable(void *arg, ServerCall *call) {
+    Pb__MakeCallableRequest *request = service_request(call, &pb__make_callable_request__descriptor);
+    if (!request) return;
+    Services *services = arg;
+    MasterSession *s = NULL;
+    Pb__MakeCallableResponse reply = PB__MAKE_CALLABLE_RESPONSE__INIT;
+    Error *err = master_fresh_request_id(services->master, request->request_id) ? NULL : twice("MakeCallable");
+    if (!err && !request->options) err = error_invalid("MakeCallable without CallableOptions");
+    if (!err) err = master_find_session(services->master, str_of(request->session_handle), &s);
+    if (!err) err = master_session_make_callable(s, request->options, &reply.handle);
+    if (err)
+        server_call_fail(call, err);
+    else
+        service_reply(call, &reply.base);
+    master_session_unref(s);
+    free_message(request);
+}
+
+static void run_callable(void *arg, ServerCall *call) {
+    Pb__RunCallableRequest *request = service_request(call, &pb__run_callable_request__descriptor);
+    if (!request) return;
+    Services *services = arg;
+    MasterSession *s = NULL;
+    RunReply reply = {0};
+    Tensor **feeds = xcalloc(request->n_feed, sizeof *feeds);
+    Error *err = master_fresh_request_id(services->master, request->request_id) ? NULL : twice("RunCallable");
+    if (!err) err = master_find_session(services->master, str_of(request->session_handle), &s);
+    for (size_t i = 0; !err && i < request->n_feed; i++) err = error_wrap(tensor_proto_decode(codec_str(request->feed[i]), &feeds[i]), "feed %zu", i);
+    if (!err) err = master_session_run_callable(s, request->handle, feeds, (int)request->n_feed, call, &reply);
+    if (err) {
+        server_call_fail(call, err);
+    } else {
+        Message m = {0};
+        for (int i = 0; i < reply.fetch_count; i++) codec_add_tensor(&m, 1, reply.fetches[i]);
+        add_metadata(&m, 2, &reply);
+        server_call_reply(call, &m);
+    }
+    run_reply_clear(&reply);
+    for (size_t i = 0; i < request->n_feed; i++) tensor_unref(feeds[i]);
+    free(feeds);
+    master_session_unref(s);
+    free_message(request);
+}
+
+static void release_callable(void *arg, ServerCall *call) {
+    Pb__ReleaseCallableRequest *request = service_request(call, &pb__release_callable_request__descriptor);
+    if (!request) return;
+    MasterSession *s = NULL;
+    Error *err = master_find_session(((Services *)arg)->master, str_of(request->session_handle), &s);
+    if (!err) err = master_session_release_callable(s, request->handle);
+    service_finish(call, err);
+    master_session_unref(s);
+    free_message(request);
+}
+
+#define MASTER "/tensorflow.MasterService/"
+
+const Method master_methods[] = {
+    {MASTER "CreateSession", create_session, false},
+    {MASTER "ExtendSession", extend_session, false},
+    {MASTER "PartialRunSetup", partial_run_setup, false},
+    {MASTER "RunStep", run_step, false},
+    {MASTER "CloseSession", close_session, false},
+    {MASTER "ListDevices", list_devices, false},
+    {MASTER "Reset", reset, false},
+    {MASTER "MakeCallable", make_callable, false},
+    {MASTER "RunCallable", run_callable, false},
+    {MASTER "ReleaseCallable", release_callable, false},
+};
+const int master_method_count = sizeof master_methods / sizeof master_methods[0];

@@ -1,0 +1,439 @@
+/* master_session.c: the life of a session: opened, extended, run, closed. */
+#include "cluster/master_session.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/thread.h"
+#include "cluster/master_session_internal.h"
+#include "cluster/step_run.h"
+#include "graph/graph_def.h"
+#include "placement/lower.h"
+
+MasterSession *master_session_ref(MasterSession *s) {
+    if (s) refcount_inc(&s->refs);
+    return s;
+}
+
+static void callable_free(Callable *c) {
+    arena_free(c->arena);
+    free(c);
+}
+
+void master_session_unref(MasterSession *s) {
+    if (!s || !refcount_dec(&s->refs)) return;
+    size_t at = 0;
+    void *value;
+    while (strmap_next(&s->client_graphs, &at, NULL, &value)) client_graph_unref(value);
+    for (at = 0; intmap_next(&s->callables, &at, NULL, &value);) callable_free(value);
+    strmap_clear(&s->client_graphs);
+    strmap_clear(&s->partial_runs);
+    intmap_clear(&s->callables);
+    strmap_clear(&s->fixed);
+    session_tasks_clear(&s->tasks);
+    graph_free(s->placed);
+    graph_free(s->source);
+    function_library_free(s->functions);
+    pthread_mutex_destroy(&s->build_mutex);
+    pthread_mutex_destroy(&s->mutex);
+    pthread_cond_destroy(&s->idle);
+    free(s->handle);
+    free(s);
+}
+
+Str master_session_handle(const MasterSession *s) {
+    return str_of(s->handle);
+}
+
+int master_session_device_count(const MasterSession *s) {
+    return s->tasks.device_count;
+}
+
+const Pb__DeviceAttributes *master_session_device(const MasterSession *s, int i) {
+    return s->tasks.devices[i];
+}
+
+/* ---- Graphs ---- */
+
+/* Drops the nodes from `count` on: what a failed import left behind. */
+static void truncate_graph(Graph *g, int count) {
+    for (int i = count; i < g->node_count; i++) strmap_remove(&g->by_name, g->nodes[i]->name);
+    g->node_count = count;
+}
+
+static Error *lower_and_place(MasterSession *s, Graph **out) {
+    Graph *lowered = NULL;
+    Error *err = graph_lower(s->source, &lowered);
+    PlacerOptions options = {.devices = s->tasks.placer, .device_count = s->tasks.device_count, .soft = s->soft_placement, .fixed = &s->fixed};
+    if (!err) err = graph_place(lowered, &options);
+    if (err)
+        graph_free(lowered);
+    else
+        *out = lowered;
+    return err;
+}
+
+/* With build_mutex held: adds a GraphDef; on error the session is as before. */
+static Error *add_graph_locked(MasterSession *s, Str graph_def) {
+    int before = s->source->node_count, producer = s->source->producer;
+    Graph *placed = NULL;
+    Error *err = graph_import(s->source, graph_def);
+    if (!err && before && producer && s->source->producer != producer)
+        err = error_invalid("Can't extend a graph at producer version %d with one at producer version %d", producer, s->source->producer);
+    if (!err) err = lower_and_place(s, &placed);
+    if (err) {
+        truncate_graph(s->source, before);
+        s->source->producer = producer;
+        return err;
+    }
+    graph_free(s->placed);
+    s->placed = placed;
+    for (int i = 0; i < placed->node_count; i++) {
+        Node *n = placed->nodes[i];
+        if (!node_is_stateful(n)) continue;
+        Node *known = graph_find(s->source, n->name); /* its name lives as long as the session */
+        if (known) strmap_put(&s->fixed, known->name, (void *)(intptr_t)(n->placed + 1));
+    }
+    return NULL;
+}
+
+Error *master_session_open(Master *m, Str handle, Str graph_def, const Pb__ConfigProto *config, Str target, MasterSession **out) {
+    if (config && config->use_per_session_threads) return error_invalid("Distributed session does not support session thread pool options: use_per_session_threads");
+    if (config && config->n_session_inter_op_thread_pool) return error_invalid("Distributed session does not support session thread pool options: session_inter_op_thread_pool");
+    MasterSession *s = xcalloc(1, sizeof *s);
+    refcount_init(&s->refs);
+    pthread_mutex_init(&s->build_mutex, NULL);
+    pthread_mutex_init(&s->mutex, NULL);
+    pthread_cond_init(&s->idle, NULL);
+    s->master = m;
+    s->handle = str_dup(handle);
+    s->soft_placement = config && config->allow_soft_placement;
+    s->bfloat16_edges = config && config->graph_options && config->graph_options->enable_bfloat16_sendrecv;
+    s->functions = function_library_new();
+    s->source = graph_new();
+    s->source->functions = s->functions;
+    Error *err = session_tasks_open(&s->tasks, master_options(m), handle, config, target);
+    if (!err) {
+        pthread_mutex_lock(&s->build_mutex);
+        err = add_graph_locked(s, graph_def);
+        pthread_mutex_unlock(&s->build_mutex);
+    }
+    if (err) {
+        session_tasks_close(&s->tasks, handle);
+        master_session_unref(s);
+        return err;
+    }
+    *out = s;
+    return NULL;
+}
+
+Error *master_session_extend(MasterSession *s, Str graph_def, int64_t version, int64_t *new_version) {
+    pthread_mutex_lock(&s->build_mutex);
+    Error *err = NULL;
+    if (version != s->version)
+        err = error_new(CODE_ABORTED, "Current version is %lld but caller expected %lld.", (long long)s->version, (long long)version);
+    if (!err) err = add_graph_locked(s, graph_def);
+    if (!err) *new_version = ++s->version;
+    pthread_mutex_unlock(&s->build_mutex);
+    return err;
+}
+
+static ClientGraph *find_client_graph(MasterSession *s, Str key) {
+    pthread_mutex_lock(&s->mutex);
+    ClientGraph *g = strmap_get(&s->client_graphs, key);
+    if (g) refcount_inc(&g->refs);
+    pthread_mutex_unlock(&s->mutex);
+    return g;
+}
+
+static Error *build_client_graph(MasterSession *s, const RunSignature *signature, Str key, bool partial, ClientGraph **out) {
+    ClientGraphOptions options = {.tasks = &s->tasks, .session_handle = str_of(s->handle), .bfloat16_edges = s->bfloat16_edges, .partial = partial};
+    pthread_mutex_lock(&s->build_mutex);
+    *out = find_client_graph(s, key); /* another thread may have been faster */
+    Error *err = NULL;
+    if (!*out) err = client_graph_build(s->placed, signature, key, &options, out);
+    if (!err) {
+        pthread_mutex_lock(&s->mutex);
+        if (!strmap_get(&s->client_graphs, key)) {
+            refcount_inc(&(*out)->refs);
+            strmap_put(&s->client_graphs, (*out)->key, *out);
+        }
+        pthread_mutex_unlock(&s->mutex);
+    }
+    pthread_mutex_unlock(&s->build_mutex);
+    return err;
+}
+
+static Error *client_graph_for(MasterSession *s, const RunSignature *signature, bool partial, ClientGraph **out) {
+    StrBuf key = {0};
+    if (partial) strbuf_addc(&key, '~');
+    signature_key(signature, &key);
+    *out = find_client_graph(s, strbuf_str(&key));
+    Error *err = *out ? NULL : build_client_graph(s, signature, strbuf_str(&key), partial, out);
+    strbuf_clear(&key);
+    return err;
+}
+
+Error *session_client_graph(MasterSession *s, const RunSignature *signature, ClientGraph **out) {
+    return client_graph_for(s, signature, false, out);
+}
+
+/* ---- Steps under way ---- */
+
+Error *session_add_step(MasterSession *s, StepRun *step) {
+    pthread_mutex_lock(&s->mutex);
+    Error *err = s->closed ? error_new(CODE_FAILED_PRECONDITION, "Session is closed.") : NULL;
+    if (!err) {
+        *step_run_next(step) = s->steps;
+        s->steps = step;
+    }
+    pthread_mutex_unlock(&s->mutex);
+    return err;
+}
+
+void session_remove_step(MasterSession *s, StepRun *step) {
+    pthread_mutex_lock(&s->mutex);
+    StepRun **link = &s->steps;
+    while (*link && *link != step) link = step_run_next(*link);
+    if (*link) *link = *step_run_next(step);
+    if (!s->steps) pthread_cond_broadcast(&s->idle);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+void session_cancel_steps(MasterSession *s) {
+    pthread_mutex_lock(&s->mutex);
+    s->closed = true;
+    for (StepRun *step = s->steps; step; step = *step_run_next(step))
+        step_run_cancel(step, error_new(CODE_CANCELLED, "Step was cancelled by an explicit call to `Session::Close()`."));
+    while (s->steps) pthread_cond_wait(&s->idle, &s->mutex);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+void partial_run_free(MasterSession *s, PartialRun *p) {
+    if (!p) return;
+    session_remove_step(s, p->step);
+    step_run_free(p->step);
+    client_graph_unref(p->graph);
+    free(p->handle);
+    free(p->fed);
+    free(p->fetched);
+    free(p);
+}
+
+/* Partial runs that no call is working on end with the session. */
+static void drop_partial_runs(MasterSession *s) {
+    for (;;) {
+        size_t at = 0;
+        void *value = NULL;
+        pthread_mutex_lock(&s->mutex);
+        s->closed = true;
+        PartialRun *found = NULL;
+        while (!found && strmap_next(&s->partial_runs, &at, NULL, &value))
+            if (!((PartialRun *)value)->running) found = value;
+        if (found) strmap_remove(&s->partial_runs, str_of(found->handle));
+        pthread_mutex_unlock(&s->mutex);
+        if (!found) return;
+        partial_run_free(s, found);
+    }
+}
+
+void master_session_close(MasterSession *s) {
+    drop_partial_runs(s);
+    session_cancel_steps(s);
+    session_tasks_close(&s->tasks, str_of(s->handle));
+}
+
+/* ---- Run ---- */
+
+void run_reply_clear(RunReply *reply) {
+    for (int i = 0; i < reply->fetch_count; i++) tensor_unref(reply->fetches[i]);
+    free(reply->fetches);
+    strbuf_clear(&reply->step_stats);
+    strbuf_clear(&reply->partition_graphs);
+    *reply = (RunReply){0};
+}
+
+Error *master_session_run(MasterSession *s, const RunRequest *request, ServerCall *call, RunReply *reply) {
+    ClientGraph *g;
+    Error *err = session_client_graph(s, &request->signature, &g);
+    if (err) return err;
+    StepRun *step = step_run_new(s, g);
+    reply->fetch_count = request->signature.fetch_count;
+    reply->fetches = xcalloc((size_t)reply->fetch_count, sizeof *reply->fetches);
+    err = session_add_step(s, step);
+    if (!err) {
+        StepRound round = {
+            .send_keys = g->feed_keys,
+            .send_values = request->feeds,
+            .send_count = request->signature.feed_count,
+            .recv_keys = g->fetch_keys,
+            .recv_values = reply->fetches,
+            .recv_count = reply->fetch_count,
+            .trace = request->trace,
+            .partition_graphs = request->partition_graphs,
+            .timeout_ms = request->timeout_ms,
+            .call = call,
+            .step_stats = request->trace ? &reply->step_stats : NULL,
+            .partition_graph_fields = request->partition_graphs ? &reply->partition_graphs : NULL,
+        };
+        err = step_run_round(step, &round);
+        session_remove_step(s, step);
+        master_count_step(s->master);
+    }
+    step_run_free(step);
+    client_graph_unref(g);
+    return err;
+}
+
+/* ---- Partial runs ---- */
+
+Error *master_session_partial_setup(MasterSession *s, const RunSignature *signature, char **handle) {
+    ClientGraph *g;
+    Error *err = client_graph_for(s, signature, true, &g);
+    if (err) return err;
+    PartialRun *p = xcalloc(1, sizeof *p);
+    p->graph = g;
+    p->step = step_run_new(s, g);
+    p->fed = xcalloc((size_t)signature->feed_count, sizeof *p->fed);
+    p->fetched = xcalloc((size_t)signature->fetch_count, sizeof *p->fetched);
+    err = session_add_step(s, p->step);
+    pthread_mutex_lock(&s->mutex);
+    p->handle = xasprintf("%lld", (long long)s->next_partial++);
+    if (!err) strmap_put(&s->partial_runs, str_of(p->handle), p);
+    pthread_mutex_unlock(&s->mutex);
+    if (err) {
+        partial_run_free(s, p);
+        return err;
+    }
+    *handle = xstrdup(p->handle);
+    return NULL;
+}
+
+static int find_name(const Str *names, int count, Str name) {
+    for (int i = 0; i < count; i++)
+        if (str_eq(names[i], name)) return i;
+    return -1;
+}
+
+/* Marks what this call feeds and fetches; every fetch must be computable from what has been fed. */
+static Error *check_partial(PartialRun *p, const RunSignature *call, Str *send_keys, Str *recv_keys, bool *is_last) {
+    const RunSignature *all = &p->graph->signature;
+    for (int i = 0; i < call->feed_count; i++) {
+        int at = find_name(all->feeds, all->feed_count, call->feeds[i]);
+        if (at < 0) return error_invalid("The feed %.*s was not declared in partial_run_setup", STR_ARG(call->feeds[i]));
+        if (p->fed[at]) return error_invalid("The feed %.*s has already been fed.", STR_ARG(call->feeds[i]));
+        p->fed[at] = true;
+        send_keys[i] = p->graph->feed_keys[at];
+    }
+    for (int i = 0; i < call->fetch_count; i++) {
+        int at = find_name(all->fetches, all->fetch_count, call->fetches[i]);
+        if (at < 0) return error_invalid("The fetch %.*s was not declared in partial_run_setup", STR_ARG(call->fetches[i]));
+        if (p->fetched[at]) return error_invalid("The fetch %.*s has already been fetched.", STR_ARG(call->fetches[i]));
+        for (int f = 0; f < all->feed_count; f++)
+            if (p->graph->computable[at * all->feed_count + f] && !p->fed[f])
+                return error_invalid("Fetch %.*s can't be computed from the feeds that have been fed so far.", STR_ARG(call->fetches[i]));
+        p->fetched[at] = true;
+        recv_keys[i] = p->graph->fetch_keys[at];
+    }
+    *is_last = true;
+    for (int i = 0; i < all->feed_count; i++) *is_last &= p->fed[i];
+    for (int i = 0; i < all->fetch_count; i++) *is_last &= p->fetched[i];
+    return NULL;
+}
+
+Error *master_session_partial_run(MasterSession *s, Str handle, const RunRequest *request, ServerCall *call, RunReply *reply) {
+    pthread_mutex_lock(&s->mutex);
+    PartialRun *p = strmap_get(&s->partial_runs, handle);
+    bool busy = p && p->running;
+    if (p && !busy) p->running = true;
+    pthread_mutex_unlock(&s->mutex);
+    if (!p) return error_invalid("Must run PartialRunSetup before performing partial runs: unknown handle '%.*s'", STR_ARG(handle));
+    if (busy) return error_invalid("Partial run '%.*s' is already being run by another call", STR_ARG(handle));
+    const RunSignature *sig = &request->signature;
+    Str *send_keys = xcalloc((size_t)(sig->feed_count + sig->fetch_count), sizeof *send_keys);
+    Str *recv_keys = send_keys + sig->feed_count;
+    bool is_last = false;
+    Error *err = check_partial(p, sig, send_keys, recv_keys, &is_last);
+    bool checked = !err;
+    if (checked) {
+        reply->fetch_count = sig->fetch_count;
+        reply->fetches = xcalloc((size_t)sig->fetch_count, sizeof *reply->fetches);
+        StepRound round = {.send_keys = send_keys, .send_values = request->feeds, .send_count = sig->feed_count, .recv_keys = recv_keys,
+                           .recv_values = reply->fetches, .recv_count = sig->fetch_count, .is_partial = true, .is_last = is_last,
+                           .timeout_ms = request->timeout_ms, .call = call};
+        err = step_run_round(p->step, &round);
+    }
+    free(send_keys);
+    bool over = is_last || (checked && err);
+    pthread_mutex_lock(&s->mutex);
+    p->running = false;
+    over |= s->closed;
+    if (over) strmap_remove(&s->partial_runs, str_of(p->handle));
+    pthread_mutex_unlock(&s->mutex);
+    if (over) partial_run_free(s, p);
+    return err;
+}
+
+/* ---- Callables ---- */
+
+static void copy_names(Arena *a, char **names, size_t count, const Str **out, int *out_count) {
+    Str *copy = arena_calloc(a, count, sizeof *copy);
+    for (size_t i = 0; i < count; i++) copy[i] = arena_str(a, str_of(names[i]));
+    *out = copy;
+    *out_count = (int)count;
+}
+
+Error *master_session_make_callable(MasterSession *s, const Pb__CallableOptions *options, int64_t *handle) {
+    if (options->n_tensor_connection) return error_unimplemented("CallableOptions.tensor_connection is not supported in a distributed session");
+    Callable *c = xcalloc(1, sizeof *c);
+    c->arena = arena_new();
+    copy_names(c->arena, options->feed, options->n_feed, &c->signature.feeds, &c->signature.feed_count);
+    copy_names(c->arena, options->fetch, options->n_fetch, &c->signature.fetches, &c->signature.fetch_count);
+    copy_names(c->arena, options->target, options->n_target, &c->signature.targets, &c->signature.target_count);
+    if (options->run_options) {
+        c->trace = options->run_options->trace_level > 0;
+        c->partition_graphs = options->run_options->output_partition_graphs;
+        c->timeout_ms = options->run_options->timeout_in_ms;
+    }
+    ClientGraph *g;
+    Error *err = session_client_graph(s, &c->signature, &g);
+    if (err) {
+        callable_free(c);
+        return err;
+    }
+    client_graph_unref(g);
+    pthread_mutex_lock(&s->mutex);
+    *handle = s->next_callable++;
+    intmap_put(&s->callables, (uint64_t)*handle + 1, c);
+    pthread_mutex_unlock(&s->mutex);
+    return NULL;
+}
+
+Error *master_session_run_callable(MasterSession *s, int64_t handle, Tensor *const *feeds, int feed_count, ServerCall *call, RunReply *reply) {
+    RunRequest request = {.feeds = feeds};
+    Arena *arena = arena_new();
+    pthread_mutex_lock(&s->mutex);
+    Callable *c = intmap_get(&s->callables, (uint64_t)handle + 1);
+    if (c) {
+        signature_copy(arena, &c->signature, &request.signature);
+        request.trace = c->trace;
+        request.partition_graphs = c->partition_graphs;
+        request.timeout_ms = c->timeout_ms;
+    }
+    pthread_mutex_unlock(&s->mutex);
+    Error *err = c ? NULL : error_invalid("No such callable handle: %lld", (long long)handle);
+    if (!err && request.signature.feed_count != feed_count)
+        err = error_invalid("Callable %lld takes %d feeds, got %d", (long long)handle, request.signature.feed_count, feed_count);
+    if (!err) err = master_session_run(s, &request, call, reply);
+    arena_free(arena);
+    return err;
+}
+
+Error *master_session_release_callable(MasterSession *s, int64_t handle) {
+    pthread_mutex_lock(&s->mutex);
+    Callable *c = intmap_remove(&s->callables, (uint64_t)handle + 1);
+    pthread_mutex_unlock(&s->mutex);
+    if (!c) return error_invalid("No such callable handle: %lld", (long long)handle);
+    callable_free(c);
+    return NULL;
+}

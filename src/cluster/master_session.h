@@ -1,0 +1,50 @@
+/* master_session.h: MasterSession, a client's graph and its steps. */
+#pragma once
+#include "base/error.h"
+#include "cluster/services.h"
+#include "graph/prune.h"
+#include "net/transport.h"
+#include "proto/config.pb-c.h"
+#include "tensor/tensor.h"
+
+typedef struct Master Master;
+typedef struct MasterSession MasterSession;
+
+/* Finds the tasks (waiting for missing ones), opens the session at each, imports and places the graph. */
+Error *master_session_open(Master *m, Str handle, Str graph_def, const Pb__ConfigProto *config, Str target, MasterSession **out) MUST_CHECK;
+MasterSession *master_session_ref(MasterSession *s);
+void master_session_unref(MasterSession *s);
+/* Cancels steps under way, waits for them, deletes the session at all workers. */
+void master_session_close(MasterSession *s);
+Str master_session_handle(const MasterSession *s);
+
+Error *master_session_extend(MasterSession *s, Str graph_def, int64_t version, int64_t *new_version) MUST_CHECK;
+
+typedef struct RunRequest {
+    RunSignature signature;
+    Tensor *const *feeds; /* by signature.feeds */
+    bool trace, partition_graphs;
+    int64_t timeout_ms; /* 0: none */
+} RunRequest;
+
+typedef struct RunReply {
+    Tensor **fetches; /* by signature.fetches; the caller's */
+    int fetch_count;
+    StrBuf step_stats;       /* serialised StepStats */
+    StrBuf partition_graphs; /* fields of RunMetadata */
+} RunReply;
+
+/* Runs a step and waits for it; `call` (optional) cancels it when the client goes. */
+Error *master_session_run(MasterSession *s, const RunRequest *request, ServerCall *call, RunReply *reply) MUST_CHECK;
+void run_reply_clear(RunReply *reply);
+
+Error *master_session_partial_setup(MasterSession *s, const RunSignature *signature, char **handle) MUST_CHECK;
+Error *master_session_partial_run(MasterSession *s, Str handle, const RunRequest *request, ServerCall *call, RunReply *reply) MUST_CHECK;
+
+Error *master_session_make_callable(MasterSession *s, const Pb__CallableOptions *options, int64_t *handle) MUST_CHECK;
+Error *master_session_run_callable(MasterSession *s, int64_t handle, Tensor *const *feeds, int feed_count, ServerCall *call, RunReply *reply) MUST_CHECK;
+Error *master_session_release_callable(MasterSession *s, int64_t handle) MUST_CHECK;
+
+/* Devices the session sees; rows are borrowed. */
+int master_session_device_count(const MasterSession *s);
+const Pb__DeviceAttributes *master_session_device(const MasterSession *s, int i);

@@ -1,0 +1,29 @@
+/* random_id.c: 64 random bits; a generator per thread, seeded by the kernel. */
+#include "cluster/random_id.h"
+
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t next(void) {
+    static _Thread_local uint64_t state;
+    static _Thread_local pid_t seeded_in;
+    if (seeded_in != getpid()) {
+        if (getrandom(&state, sizeof state, 0) != sizeof state) state = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15ull ^ (uint64_t)getpid();
+        seeded_in = getpid();
+    }
+    uint64_t z = state += 0x9e3779b97f4a7c15ull;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+    return z ^ z >> 31;
+}
+
+int64_t random_id(void) {
+    uint64_t id = 0;
+    while (id == 0) id = next();
+    return (int64_t)id;
+}
+
+int64_t random_step_id(void) {
+    return (int64_t)((uint64_t)random_id() & ((1ull << 57) - 1)) | 1;
+}

@@ -1,0 +1,124 @@
+/* remote_rendezvous.c: one RecvTensor call for each tensor that comes from another task.
+
+   The call has no deadline: it ends with the tensor, with the producer's error, or when the step is aborted here. For the last case the receive
+   also waits in the local rendezvous under its key, where nobody sends: an abort wakes it there and it cancels the call. */
+#include "cluster/remote_rendezvous.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/refcount.h"
+#include "cluster/codec.h"
+#include "cluster/random_id.h"
+#include "cluster/step_table.h"
+#include "cluster/worker_session.h"
+#include "placement/device_name.h"
+#include "proto/wire.h"
+
+typedef struct RemoteRecvCall {
+    RefCount refs; /* the call's completion and the local waiter */
+    StepEntry *entry;
+    Rendezvous *rendezvous;
+    char *key;
+    RecvDone *done;
+    void *arg;
+    pthread_mutex_t mutex; /* guards all below */
+    Call *call;
+    bool finished, cancel_asked;
+} RemoteRecvCall;
+
+static void recv_unref(RemoteRecvCall *c) {
+    if (!refcount_dec(&c->refs)) return;
+    if (c->call) call_unref(c->call);
+    rendezvous_unref(c->rendezvous);
+    step_entry_unref(c->entry);
+    pthread_mutex_destroy(&c->mutex);
+    free(c->key);
+    free(c);
+}
+
+/* True for the one who may report the outcome. */
+static bool finish(RemoteRecvCall *c) {
+    pthread_mutex_lock(&c->mutex);
+    bool first = !c->finished;
+    c->finished = true;
+    pthread_mutex_unlock(&c->mutex);
+    return first;
+}
+
+/* The step was aborted here. */
+static void aborted(void *arg, Error *err, Tensor *value, bool is_dead) {
+    (void)is_dead;
+    RemoteRecvCall *c = arg;
+    tensor_unref(value);
+    pthread_mutex_lock(&c->mutex);
+    c->cancel_asked = true;
+    Call *call = c->call;
+    pthread_mutex_unlock(&c->mutex);
+    if (finish(c))
+        c->done(c->arg, err, NULL, false);
+    else
+        error_free(err);
+    if (call) call_cancel(call);
+    recv_unref(c);
+}
+
+static void received(void *arg, Error *err, Message *reply) {
+    RemoteRecvCall *c = arg;
+    Tensor *value = NULL;
+    bool is_dead = false;
+    if (!err) err = codec_get_recv_tensor(reply, &value, &is_dead);
+    if (reply) message_clear(reply);
+    if (finish(c))
+        c->done(c->arg, error_append(err, "\nAdditional information: RecvTensor of %s", c->key), value, is_dead);
+    else {
+        error_free(err);
+        tensor_unref(value);
+    }
+    if (rendezvous_withdraw(c->rendezvous, str_of(c->key), c)) recv_unref(c);
+    recv_unref(c);
+}
+
+static Error *find_channel(StepEntry *e, Str key, Channel **out) {
+    RendezvousKey parts;
+    if (!rendezvous_key_parse(key, &parts)) return error_internal("Malformed rendezvous key %.*s", STR_ARG(key));
+    WorkerSession *s = step_entry_session(e);
+    if (!s) return error_internal("Step has no session: %.*s", STR_ARG(key));
+    return worker_session_channel(s, device_task_text(parts.src_device), out);
+}
+
+void remote_recv(void *arg, Rendezvous *r, Str key, RecvDone *done, void *done_arg) {
+    StepEntry *entry = arg;
+    Channel *channel;
+    Error *err = find_channel(entry, key, &channel);
+    if (err) {
+        done(done_arg, err, NULL, false);
+        return;
+    }
+    RemoteRecvCall *c = xcalloc(1, sizeof *c);
+    refcount_init(&c->refs);
+    refcount_inc(&c->refs);
+    pthread_mutex_init(&c->mutex, NULL);
+    c->entry = step_entry_ref(entry);
+    c->rendezvous = rendezvous_ref(r);
+    c->key = str_dup(key);
+    c->done = done;
+    c->arg = done_arg;
+    StrBuf request = {0};
+    wire_put_uint(&request, 1, (uint64_t)rendezvous_step_id(r));
+    wire_put_bytes(&request, 2, key);
+    wire_put_uint(&request, 7, (uint64_t)random_id());
+    Message m = {0};
+    size_t len = request.len;
+    message_add_take(&m, strbuf_detach(&request), len);
+    refcount_inc(&c->refs); /* ours, until the call is stored */
+    rendezvous_recv(r, key, aborted, c);
+    Call *call = channel_call(channel, "/tensorflow.WorkerService/RecvTensor", &m, (CallOptions){0}, received, c);
+    pthread_mutex_lock(&c->mutex);
+    c->call = call;
+    bool cancel = c->cancel_asked;
+    pthread_mutex_unlock(&c->mutex);
+    if (cancel) call_cancel(call);
+    recv_unref(c);
+}

@@ -1,0 +1,23 @@
+/* server.h: Server, one task: its devices, worker, master and the transport that joins them to others. */
+#pragma once
+#include "base/error.h"
+#include "cluster/spec.h"
+#include "net/transport.h"
+
+typedef struct ServerConfig {
+    const ClusterSpec *cluster; /* copied */
+    Str job;
+    int task;
+    int cpu_devices;            /* 0: one */
+    int threads;                /* of the compute pool; 0: as many as cores */
+    int64_t session_timeout_ms; /* 0: 60 s */
+    int max_sessions;           /* 0: 1000 */
+    Str listen;                 /* (optional) "host:port" to listen on instead of the port of the task's address on all interfaces */
+} ServerConfig;
+
+typedef struct Server Server;
+
+/* Takes the transport over, also on error. */
+Error *server_start(const ServerConfig *config, Transport *take, Server **out) MUST_CHECK;
+Str server_target(const Server *s); /* "grpc://host:port" */
+void server_stop(Server *s, int64_t grace_ms); /* and frees it */

@@ -1,0 +1,29 @@
+/* step_run.h: StepRun, one step of a master over all tasks that have a part in it. */
+#pragma once
+#include "base/error.h"
+#include "cluster/client_graph.h"
+#include "cluster/master_session.h"
+#include "net/transport.h"
+
+typedef struct StepRun StepRun;
+
+/* What one round of RunGraph calls does; an ordinary step has one round, a partial run several. */
+typedef struct StepRound {
+    const Str *send_keys;
+    Tensor *const *send_values;
+    int send_count;
+    const Str *recv_keys;
+    Tensor **recv_values; /* filled, one reference each */
+    int recv_count;
+    bool trace, partition_graphs, is_partial, is_last;
+    int64_t timeout_ms;
+    ServerCall *call; /* (optional) its cancellation cancels the step */
+    StrBuf *step_stats, *partition_graph_fields; /* (optional) */
+} StepRound;
+
+StepRun *step_run_new(MasterSession *s, ClientGraph *g); /* keeps references to both */
+Error *step_run_round(StepRun *run, const StepRound *round) MUST_CHECK; /* waits until every task has answered */
+void step_run_cancel(StepRun *run, Error *reason); /* takes reason; the round under way ends with it */
+void step_run_free(StepRun *run);                  /* CleanupGraph at every task */
+
+StepRun **step_run_next(StepRun *run); /* the link of the session's list */

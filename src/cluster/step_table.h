@@ -1,0 +1,32 @@
+/* step_table.h: the rendezvous of every step this worker has heard of.
+
+   A peer may ask for a tensor before RunGraph arrives and after it was answered, so an entry is made by whoever comes first and stays until
+   CleanupGraph, or until the session of its step is deleted. */
+#pragma once
+#include <stdint.h>
+
+#include "runtime/rendezvous.h"
+
+typedef struct StepTable StepTable;
+typedef struct WorkerSession WorkerSession;
+
+/* `remote` is how steps ask other tasks; its arg is the StepEntry. */
+typedef struct StepEntry StepEntry;
+
+StepTable *step_table_new(RemoteRecv *remote, void *worker);
+void step_table_free(StepTable *t); /* aborts what is left */
+
+/* Finds or makes the entry; a reference. */
+StepEntry *step_table_get(StepTable *t, int64_t step_id);
+StepEntry *step_entry_ref(StepEntry *e);
+void step_entry_unref(StepEntry *e);
+Rendezvous *step_entry_rendezvous(StepEntry *e);
+void *step_entry_worker(StepEntry *e);
+/* The session whose step it is: for the addresses of peers, and so that it goes with the session. */
+void step_entry_set_session(StepEntry *e, WorkerSession *s);
+WorkerSession *step_entry_session(StepEntry *e); /* borrowed; NULL before RunGraph */
+
+void step_table_cleanup(StepTable *t, int64_t step_id);                       /* CleanupGraph */
+void step_table_cleanup_session(StepTable *t, WorkerSession *s);
+void step_table_drop_if_idle(StepTable *t, StepEntry *e); /* a peer gave up on a step that never ran here */
+int64_t step_table_count(StepTable *t);

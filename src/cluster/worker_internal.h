@@ -1,0 +1,22 @@
+/* worker_internal.h: the struct behind Worker, for the files that make it up. */
+#pragma once
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/hashmap.h"
+#include "cluster/request_ids.h"
+#include "cluster/worker.h"
+
+struct Worker {
+    const ClusterSpec *cluster;
+    char *task_name;
+    DeviceSet *devices;
+    Peers *peers;
+    ThreadPool *compute;
+    StepTable *steps;
+    RequestIds *run_ids, *recv_ids;
+    _Atomic int64_t runs;  /* graph runs under way */
+    pthread_mutex_t mutex; /* guards all below */
+    StrMap sessions;
+    GraphRun *partial_runs; /* list of partial runs that are not finished */
+};

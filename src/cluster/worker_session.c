@@ -1,0 +1,152 @@
+/* worker_session.c: graphs registered here, and where the peers of the session are. */
+#include "cluster/worker_session.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/hashmap.h"
+#include "base/memory.h"
+
+typedef struct Registered {
+    char *handle;
+    Executable *executable;
+} Registered;
+
+struct WorkerSession {
+    RefCount refs;
+    char *handle, *master_task;
+    int64_t master_incarnation;
+    DeviceSet devices;
+    Device *renamed; /* own copies of the devices under the names of the client's cluster; NULL: the process's own */
+    SessionState *state;
+    ClusterSpec cluster;
+    Peers *peers;
+    pthread_mutex_t mutex; /* guards all below */
+    StrMap graphs;
+    int64_t next_graph;
+};
+
+/* The client's cluster may call this task by another name: same device, other name. */
+static void rename_devices(WorkerSession *s, const DeviceSet *devices, Str task_name) {
+    s->renamed = xcalloc((size_t)devices->count, sizeof *s->renamed);
+    s->devices.devices = xcalloc((size_t)devices->count, sizeof(Device *));
+    s->devices.count = devices->count;
+    for (int i = 0; i < devices->count; i++) {
+        s->renamed[i] = *devices->devices[i];
+        s->renamed[i].name = xasprintf("%.*s/device:%s:%d", STR_ARG(task_name), devices->devices[i]->kind->type, i);
+        s->devices.devices[i] = &s->renamed[i];
+    }
+}
+
+WorkerSession *worker_session_new(const WorkerSessionOptions *o) {
+    WorkerSession *s = xcalloc(1, sizeof *s);
+    refcount_init(&s->refs);
+    pthread_mutex_init(&s->mutex, NULL);
+    s->handle = str_dup(o->handle);
+    s->master_task = str_dup(o->master_task);
+    s->master_incarnation = o->master_incarnation;
+    s->peers = o->peers;
+    if (str_starts(str_of(o->devices->devices[0]->name), o->task_name))
+        s->devices = *o->devices;
+    else
+        rename_devices(s, o->devices, o->task_name);
+    for (int i = 0; o->cluster && i < o->cluster->count; i++)
+        error_free(cluster_spec_add(&s->cluster, str_of(o->cluster->tasks[i].job), o->cluster->tasks[i].index, str_of(o->cluster->tasks[i].address)));
+    s->state = session_state_new(&s->devices, o->isolate);
+    return s;
+}
+
+WorkerSession *worker_session_ref(WorkerSession *s) {
+    if (s) refcount_inc(&s->refs);
+    return s;
+}
+
+void worker_session_unref(WorkerSession *s) {
+    if (!s || !refcount_dec(&s->refs)) return;
+    size_t at = 0;
+    void *value;
+    while (strmap_next(&s->graphs, &at, NULL, &value)) {
+        Registered *r = value;
+        executable_unref(r->executable);
+        free(r->handle);
+        free(r);
+    }
+    strmap_clear(&s->graphs);
+    session_state_unref(s->state);
+    for (int i = 0; s->renamed && i < s->devices.count; i++) free(s->renamed[i].name);
+    if (s->renamed) free(s->devices.devices);
+    free(s->renamed);
+    cluster_spec_clear(&s->cluster);
+    pthread_mutex_destroy(&s->mutex);
+    free(s->handle);
+    free(s->master_task);
+    free(s);
+}
+
+void worker_session_close(WorkerSession *s) {
+    session_state_close(s->state);
+}
+
+Str worker_session_handle(const WorkerSession *s) {
+    return str_of(s->handle);
+}
+
+bool worker_session_is_leaked_by(const WorkerSession *s, Str master_task, int64_t new_incarnation) {
+    return master_task.len && str_is(master_task, s->master_task) && s->master_incarnation != new_incarnation;
+}
+
+const DeviceSet *worker_session_devices(const WorkerSession *s) {
+    return &s->devices;
+}
+
+SessionState *worker_session_state(WorkerSession *s) {
+    return s->state;
+}
+
+Error *worker_session_channel(WorkerSession *s, Str task_name, Channel **out) {
+    const ClusterTask *task = cluster_spec_find_name(&s->cluster, task_name);
+    if (!task) return error_not_found("Task %.*s is not in the cluster of session %s", STR_ARG(task_name), s->handle);
+    *out = peers_channel(s->peers, str_of(task->address));
+    return NULL;
+}
+
+Error *worker_session_register(WorkerSession *s, Str graph_def, char **graph_handle) {
+    Registered *r = xcalloc(1, sizeof *r);
+    Error *err = executable_new(graph_def, &s->devices, s->state, &r->executable);
+    if (err) {
+        free(r);
+        return err;
+    }
+    pthread_mutex_lock(&s->mutex);
+    r->handle = xasprintf("%016llx", (unsigned long long)s->next_graph++);
+    strmap_put(&s->graphs, str_of(r->handle), r);
+    *graph_handle = xstrdup(r->handle);
+    pthread_mutex_unlock(&s->mutex);
+    return NULL;
+}
+
+Error *worker_session_deregister(WorkerSession *s, Str graph_handle) {
+    pthread_mutex_lock(&s->mutex);
+    Registered *r = strmap_remove(&s->graphs, graph_handle);
+    pthread_mutex_unlock(&s->mutex);
+    if (!r) return error_new(CODE_ABORTED, "Graph handle is not found: %.*s", STR_ARG(graph_handle));
+    executable_unref(r->executable);
+    free(r->handle);
+    free(r);
+    return NULL;
+}
+
+Executable *worker_session_graph(WorkerSession *s, Str graph_handle) {
+    pthread_mutex_lock(&s->mutex);
+    Registered *r = strmap_get(&s->graphs, graph_handle);
+    Executable *e = r ? executable_ref(r->executable) : NULL;
+    pthread_mutex_unlock(&s->mutex);
+    return e;
+}
+
+int worker_session_graph_count(WorkerSession *s) {
+    pthread_mutex_lock(&s->mutex);
+    int n = (int)s->graphs.count;
+    pthread_mutex_unlock(&s->mutex);
+    return n;
+}

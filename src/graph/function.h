@@ -1,0 +1,40 @@
+/* function.h: FunctionLibrary, the functions of a graph: signatures, and bodies made into graphs when called. */
+#pragma once
+#include "base/error.h"
+#include "graph/graph.h"
+#include "graph/op_def.h"
+
+typedef struct Function {
+    Str name;
+    Str def;      /* serialised FunctionDef */
+    OpInfo *info; /* its signature, as if it were an op */
+} Function;
+
+/* Grows only; functions live as long as the library. Not thread-safe while it grows. */
+FunctionLibrary *function_library_new(void);
+void function_library_free(FunctionLibrary *lib);
+const Function *function_find(const FunctionLibrary *lib, Str name); /* NULL when unknown */
+int function_count(const FunctionLibrary *lib);
+/* Adds the functions of a serialised FunctionDefLibrary; the same function again is fine, another of that name is not. */
+Error *function_library_add(FunctionLibrary *lib, Str library) MUST_CHECK;
+/* The whole library, or the part that `roots` need, serialised. */
+void function_library_encode(const FunctionLibrary *lib, StrBuf *out);
+
+/* For a node whose op is a function's name: the NameAttrList of the function with the node's attributes. */
+Str function_reference(Arena *arena, const Node *call);
+
+/* The body of a function as nodes. Arguments are _Arg nodes (attr index), results are given as edges. */
+typedef struct FunctionBody {
+    Graph *graph;
+    Node **args;
+    int arg_count;
+    Output *rets;
+    int ret_count;
+    Node **control_rets; /* must run even when no result is used */
+    int control_ret_count;
+} FunctionBody;
+
+/* Instantiates: attribute placeholders are replaced by `attrs`. The body's graph uses `lib` without owning it. */
+Error *function_instantiate(const FunctionLibrary *lib, const Function *f, const Attr *attrs, int attr_count,
+                            FunctionBody **out) MUST_CHECK;
+void function_body_free(FunctionBody *body);

@@ -1,0 +1,318 @@
+/* graph.c: building graphs, and what nodes say of themselves. */
+#include "graph/graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "graph/function.h"
+
+Graph *graph_new(void) {
+    Graph *g = xcalloc(1, sizeof *g);
+    g->arena = arena_new();
+    return g;
+}
+
+void graph_free(Graph *g) {
+    if (!g) return;
+    strmap_clear(&g->by_name);
+    free(g->nodes);
+    arena_free(g->arena);
+    free(g);
+}
+
+Node *graph_find(const Graph *g, Str name) {
+    return strmap_get(&g->by_name, name);
+}
+
+Error *graph_adopt_node(Graph *g, Str name, Str op, Str device, Node **out) {
+    if (name.len == 0) return error_invalid("Node with op '%.*s' has no name", STR_ARG(op));
+    if (graph_find(g, name)) return error_invalid("Node '%.*s' is not unique", STR_ARG(name));
+    Node *n = arena_calloc(g->arena, 1, sizeof *n);
+    n->name = name;
+    n->op = op;
+    n->device = device;
+    n->placed = -1;
+    n->id = g->node_count;
+    g->nodes = vec_reserve(g->nodes, &g->node_capacity, (size_t)g->node_count + 1, sizeof *g->nodes);
+    g->nodes[g->node_count++] = n;
+    strmap_put(&g->by_name, n->name, n);
+    *out = n;
+    return NULL;
+}
+
+Error *graph_add_node(Graph *g, Str name, Str op, Str device, Node **out) {
+    return graph_adopt_node(g, arena_str(g->arena, name), arena_str(g->arena, op), arena_str(g->arena, device), out);
+}
+
+Str graph_unique_name(Graph *g, Str prefix) {
+    Str name = arena_str(g->arena, prefix);
+    for (int i = 1; graph_find(g, name); i++) name = arena_printf(g->arena, "%.*s_%d", STR_ARG(prefix), i);
+    return name;
+}
+
+void node_add_attr(Graph *g, Node *n, Str name, Str value) {
+    for (int i = 0; i < n->attr_count; i++) {
+        if (!str_eq(n->attrs[i].name, name)) continue;
+        n->attrs[i].value = arena_str(g->arena, value);
+        return;
+    }
+    Attr *grown = arena_alloc(g->arena, sizeof *grown * (size_t)(n->attr_count + 1));
+    if (n->attr_count) memcpy(grown, n->attrs, sizeof *grown * (size_t)n->attr_count);
+    grown[n->attr_count++] = (Attr){arena_str(g->arena, name), arena_str(g->arena, value)};
+    n->attrs = grown;
+}
+
+void node_set_inputs(Graph *g, Node *n, const Output *inputs, int count) {
+    n->inputs = arena_alloc(g->arena, sizeof *inputs * (size_t)(count ? count : 1));
+    if (count) memcpy(n->inputs, inputs, sizeof *inputs * (size_t)count);
+    n->input_count = count;
+}
+
+void node_add_input(Graph *g, Node *n, Output input) {
+    Output *grown = arena_alloc(g->arena, sizeof *grown * (size_t)(n->input_count + 1));
+    if (n->input_count) memcpy(grown, n->inputs, sizeof *grown * (size_t)n->input_count);
+    grown[n->input_count++] = input;
+    n->inputs = grown;
+}
+
+void node_add_control(Graph *g, Node *n, Node *before) {
+    /* A second edge does no harm; looking for it in a long list would. */
+    for (int i = 0; i < n->control_count && i < 64; i++)
+        if (n->controls[i] == before) return;
+    /* Room grows by powers of two, so that a node with many controls stays linear. */
+    int have = n->control_count;
+    if ((have & (have - 1)) == 0) {
+        Node **grown = arena_alloc(g->arena, sizeof *grown * (size_t)(have ? have * 2 : 1));
+        if (have) memcpy(grown, n->controls, sizeof *grown * (size_t)have);
+        n->controls = grown;
+    }
+    n->controls[n->control_count++] = before;
+}
+
+bool node_attr(const Node *n, const char *name, Str *value) {
+    Str key = str_of(name);
+    for (int i = 0; i < n->attr_count; i++) {
+        if (!str_eq(n->attrs[i].name, key)) continue;
+        *value = n->attrs[i].value;
+        return true;
+    }
+    const AttrInfo *attr = n->info ? op_attr(n->info, key) : NULL;
+    if (!attr || !attr->default_value.ptr) return false;
+    *value = attr->default_value;
+    return true;
+}
+
+static Error *missing(const Node *n, const char *name, const char *kind) {
+    Str value;
+    if (!node_attr(n, name, &value))
+        return error_not_found("No attr named '%s' in NodeDef '%.*s' (op %.*s)", name, STR_ARG(n->name), STR_ARG(n->op));
+    return error_invalid("AttrValue of '%s' in NodeDef '%.*s' (op %.*s) is not a %s", name, STR_ARG(n->name), STR_ARG(n->op), kind);
+}
+
+Error *node_attr_string(const Node *n, const char *name, Str *out) {
+    Str value;
+    return node_attr(n, name, &value) && attr_string(value, out) ? NULL : missing(n, name, "string");
+}
+
+Error *node_attr_int(const Node *n, const char *name, int64_t *out) {
+    Str value;
+    return node_attr(n, name, &value) && attr_int(value, out) ? NULL : missing(n, name, "int");
+}
+
+Error *node_attr_float(const Node *n, const char *name, float *out) {
+    Str value;
+    return node_attr(n, name, &value) && attr_float(value, out) ? NULL : missing(n, name, "float");
+}
+
+Error *node_attr_bool(const Node *n, const char *name, bool *out) {
+    Str value;
+    return node_attr(n, name, &value) && attr_bool(value, out) ? NULL : missing(n, name, "bool");
+}
+
+Error *node_attr_type(const Node *n, const char *name, DataType *out) {
+    Str value;
+    return node_attr(n, name, &value) && attr_type(value, out) ? NULL : missing(n, name, "type");
+}
+
+Error *node_attr_shape(const Node *n, const char *name, PartialShape *out) {
+    Str value;
+    return node_attr(n, name, &value) && attr_shape(value, out) ? NULL : missing(n, name, "shape");
+}
+
+Error *node_attr_ints(const Node *n, const char *name, int64_t **items, int *count) {
+    Str value;
+    int found = node_attr(n, name, &value) ? attr_list_ints(value, NULL, 0) : -1;
+    if (found < 0) return missing(n, name, "list(int)");
+    *items = xcalloc((size_t)found, sizeof **items);
+    *count = attr_list_ints(value, *items, found);
+    return NULL;
+}
+
+Error *node_attr_floats(const Node *n, const char *name, float **items, int *count) {
+    Str value;
+    int found = node_attr(n, name, &value) ? attr_list_floats(value, NULL, 0) : -1;
+    if (found < 0) return missing(n, name, "list(float)");
+    *items = xcalloc((size_t)found, sizeof **items);
+    *count = attr_list_floats(value, *items, found);
+    return NULL;
+}
+
+Error *node_attr_strings(const Node *n, const char *name, Str **items, int *count) {
+    Str value;
+    int found = node_attr(n, name, &value) ? attr_list_strings(value, NULL, 0) : -1;
+    if (found < 0) return missing(n, name, "list(string)");
+    *items = xcalloc((size_t)found, sizeof **items);
+    *count = attr_list_strings(value, *items, found);
+    return NULL;
+}
+
+Error *node_attr_types(const Node *n, const char *name, DataType **items, int *count) {
+    Str value;
+    int found = node_attr(n, name, &value) ? attr_list_types(value, NULL, 0) : -1;
+    if (found < 0) return missing(n, name, "list(type)");
+    *items = xcalloc((size_t)found, sizeof **items);
+    *count = attr_list_types(value, *items, found);
+    if (*count >= 0) return NULL;
+    free(*items);
+    return missing(n, name, "list of known types");
+}
+
+Error *node_attr_shapes(const Node *n, const char *name, PartialShape **items, int *count) {
+    Str value;
+    int found = node_attr(n, name, &value) ? attr_list_shapes(value, NULL, 0) : -1;
+    if (found < 0) return missing(n, name, "list(shape)");
+    *items = xcalloc((size_t)found, sizeof **items);
+    *count = attr_list_shapes(value, *items, found);
+    if (*count >= 0) return NULL;
+    free(*items);
+    return missing(n, name, "list of valid shapes");
+}
+
+bool node_is_stateful(const Node *n) {
+    return n->info && n->info->flags & OP_STATEFUL;
+}
+
+/* ---- Types ---- */
+
+enum { MAX_REPEAT = 1 << 20 }; /* arguments of one op; more is a mistake or an attack */
+
+/* How many tensors an argument stands for, and their types when out is given. */
+static Error *arg_types(const Node *n, const ArgInfo *arg, DataType *out, int *count) {
+    int repeat = 1;
+    Str value;
+    if (arg->type_list_attr.len) {
+        char *name = str_dup(arg->type_list_attr);
+        bool found = node_attr(n, name, &value);
+        *count = found ? attr_list_types(value, out, out ? MAX_REPEAT : 0) : -1;
+        Error *err = *count < 0 || *count > MAX_REPEAT ? missing(n, name, "list(type)") : NULL;
+        free(name);
+        return err;
+    }
+    if (arg->number_attr.len) {
+        int64_t number;
+        char *name = str_dup(arg->number_attr);
+        Error *err = node_attr_int(n, name, &number);
+        if (!err && (number < 0 || number > MAX_REPEAT))
+            err = error_invalid("Attr %s of node '%.*s' is %lld", name, STR_ARG(n->name), (long long)number);
+        free(name);
+        if (err) return err;
+        repeat = (int)number;
+    }
+    DataType type = arg->type;
+    if (type == DT_INVALID) {
+        char *name = str_dup(arg->type_attr);
+        Error *err = node_attr_type(n, name, &type);
+        free(name);
+        if (err) return err;
+    }
+    *count = repeat;
+    for (int i = 0; out && i < repeat; i++) out[i] = type;
+    return NULL;
+}
+
+static Error *args_types(Graph *g, const Node *n, const ArgInfo *args, int arg_count, DataType **types, int *type_count) {
+    int total = 0;
+    for (int i = 0; i < arg_count; i++) {
+        int count;
+        Error *err = arg_types(n, &args[i], NULL, &count);
+        if (err) return err;
+        total += count;
+        if (total > MAX_REPEAT) return error_invalid("Node '%.*s' has more than %d arguments", STR_ARG(n->name), MAX_REPEAT);
+    }
+    *types = arena_calloc(g->arena, (size_t)total, sizeof **types);
+    *type_count = total;
+    for (int i = 0, at = 0; i < arg_count; i++) {
+        int count;
+        Error *err = arg_types(n, &args[i], *types + at, &count);
+        if (err) return err;
+        for (int j = at; args[i].is_ref && j < at + count; j++) (*types)[j] = (DataType)((*types)[j] + DT_REF);
+        at += count;
+    }
+    return NULL;
+}
+
+static Error *check_attr(const Node *n, const AttrInfo *attr) {
+    Str value, text;
+    DataType type;
+    int64_t number;
+    char *name = str_dup(attr->name);
+    Error *err = NULL;
+    if (!node_attr(n, name, &value)) {
+        if (!str_is(attr->type, "func") && !str_is(attr->type, "tensor") && !str_is(attr->type, "list(func)"))
+            err = error_invalid("NodeDef missing attr '%s' from Op<name=%.*s>; NodeDef: {{node %.*s}}", name, STR_ARG(n->op), STR_ARG(n->name));
+    } else if (attr->allowed_types && str_is(attr->type, "type") && attr_type(value, &type)) {
+        if (!(attr->allowed_types >> dtype_base(type) & 1))
+            err = error_invalid("Value for attr '%s' of %s is not in the list of allowed values; NodeDef: {{node %.*s}}; Op<name=%.*s>", name,
+                                dtype_name(type), STR_ARG(n->name), STR_ARG(n->op));
+    } else if (attr->has_minimum && str_is(attr->type, "int") && attr_int(value, &number)) {
+        if (number < attr->minimum)
+            err = error_invalid("Value for attr '%s' of %lld must be at least minimum %lld; NodeDef: {{node %.*s}}; Op<name=%.*s>", name,
+                                (long long)number, (long long)attr->minimum, STR_ARG(n->name), STR_ARG(n->op));
+    } else if (attr->allowed_strings.len && str_is(attr->type, "string") && attr_string(value, &text)) {
+        Str rest = attr->allowed_strings;
+        bool found = false;
+        while (rest.len) {
+            Str item = str_trim(str_next(&rest, ','));
+            found |= item.len >= 2 && str_eq(str_slice(item, 1, item.len - 1), text);
+        }
+        if (!found)
+            err = error_invalid("Value for attr '%s' of \"%.*s\" is not in the list of allowed values: %.*s; NodeDef: {{node %.*s}}", name,
+                                STR_ARG(text), STR_ARG(attr->allowed_strings), STR_ARG(n->name));
+    }
+    free(name);
+    return err;
+}
+
+Error *node_resolve(Graph *g, Node *n) {
+    n->info = op_find(n->op);
+    if (!n->info && g->functions) {
+        const Function *f = function_find(g->functions, n->op);
+        if (f) n->info = f->info;
+    }
+    if (!n->info) return NULL;
+    for (int i = 0; i < n->info->attr_count; i++) {
+        Error *err = check_attr(n, &n->info->attrs[i]);
+        if (err) return err;
+    }
+    Error *err = args_types(g, n, n->info->inputs, n->info->input_count, &n->input_types, &n->expected_inputs);
+    if (!err) err = args_types(g, n, n->info->outputs, n->info->output_count, &n->output_types, &n->output_count);
+    return err;
+}
+
+Error *node_output_index(const Node *n, Str arg_name, int position, int *out) {
+    int at = 0;
+    for (int i = 0; n->info && i < n->info->output_count; i++) {
+        int count;
+        Error *err = arg_types(n, &n->info->outputs[i], NULL, &count);
+        if (err) return err;
+        if (str_eq(n->info->outputs[i].name, arg_name)) {
+            if (position < 0 || position >= count)
+                return error_invalid("Output %.*s:%d of node '%.*s' does not exist", STR_ARG(arg_name), position, STR_ARG(n->name));
+            *out = at + position;
+            return NULL;
+        }
+        at += count;
+    }
+    return error_invalid("Node '%.*s' (op %.*s) has no output named '%.*s'", STR_ARG(n->name), STR_ARG(n->op), STR_ARG(arg_name));
+}

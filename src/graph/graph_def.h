@@ -1,0 +1,31 @@
+/* graph_def.h: Graph to and from serialised GraphDef. */
+#pragma once
+#include "base/error.h"
+#include "base/str.h"
+#include "graph/graph.h"
+
+/* Adds the nodes and functions of a GraphDef to a graph, validated: names, ops, attributes, edges and their types. Nodes
+ * may refer to nodes that are already there. On error the graph may hold part of it: use a fresh or copied graph. */
+Error *graph_import(Graph *g, Str graph_def) MUST_CHECK;
+
+typedef struct GraphExport {
+    bool strip_defaults;            /* leave out attributes that equal the op's default */
+    const Str *device_names;        /* (optional) by Node.placed; else Node.device is written */
+} GraphExport;
+
+void graph_export(const Graph *g, const GraphExport *options, StrBuf *out);
+/* One NodeDef, without tag and length. */
+void node_export(const Node *n, const GraphExport *options, StrBuf *out);
+
+/* One NodeDef, read; strings point into the bytes. Used for graphs and for function bodies. */
+typedef struct NodeDefView {
+    Str name, op, device;
+    Str *inputs;
+    int input_count;
+    Attr *attrs;
+    int attr_count;
+} NodeDefView;
+Error *node_def_view(Arena *arena, Str node_def, NodeDefView *out) MUST_CHECK;
+
+/* Checks that the edges into a resolved node have the types its op wants. */
+Error *graph_validate_node(const Node *n) MUST_CHECK;

@@ -1,0 +1,306 @@
+/* bundle_reader.c: reads tensors from V2 checkpoints. Nothing in the files is trusted. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/crc32c.h"
+#include "base/memory.h"
+#include "io/bundle_internal.h"
+#include "io/table.h"
+#include "proto/wire.h"
+
+struct Bundle {
+    const FileSystem *fs;
+    char *prefix;
+    Table *index;
+    int64_t shard_count;
+    File **shards; /* opened when needed */
+    uint64_t *shard_sizes;
+};
+
+void bundle_close(Bundle *b) {
+    if (!b) return;
+    for (int64_t i = 0; b->shards && i < b->shard_count; i++)
+        if (b->shards[i]) b->fs->close(b->shards[i]);
+    free(b->shards);
+    free(b->shard_sizes);
+    table_close(b->index);
+    free(b->prefix);
+    free(b);
+}
+
+Error *bundle_open(const FileSystem *fs, const char *prefix, Bundle **out) {
+    Bundle *b = xcalloc(1, sizeof *b);
+    b->fs = fs;
+    b->prefix = xstrdup(prefix);
+    char *path = bundle_index_path(prefix);
+    Error *err = table_open(fs, path, &b->index);
+    if (err && err->code == CODE_NOT_FOUND) {
+        error_free(err);
+        err = error_not_found("Unsuccessful TensorSliceReader constructor: Failed to find any matching files for %s",
+                              prefix);
+    }
+    if (!err) {
+        const TableEntry *header = table_find(b->index, STR(""));
+        bool big_endian = false;
+        if (!header || !bundle_header_decode(header->value, &b->shard_count, &big_endian) || b->shard_count > 1 << 20)
+            err = error_new(CODE_DATA_LOSS, "%s has no readable header", path);
+        else if (big_endian)
+            err = error_unimplemented("%s was written on a machine of the other byte order", path);
+    }
+    free(path);
+    if (err) {
+        bundle_close(b);
+        return err;
+    }
+    b->shards = xcalloc((size_t)b->shard_count + 1, sizeof(File *));
+    b->shard_sizes = xcalloc((size_t)b->shard_count + 1, sizeof(uint64_t));
+    *out = b;
+    return NULL;
+}
+
+int64_t bundle_count(const Bundle *b) {
+    return table_count(b->index) - 1;
+}
+
+Str bundle_name(const Bundle *b, int64_t i) {
+    return table_at(b->index, i + 1).key; /* the header is first: its key is empty */
+}
+
+bool bundle_has(const Bundle *b, Str name) {
+    return name.len && table_find(b->index, name);
+}
+
+Error *bundle_find(const Bundle *b, Str name, BundleEntry *out) {
+    const TableEntry *e = name.len ? table_find(b->index, name) : NULL;
+    if (!e) return error_not_found("Key %.*s not found in checkpoint", STR_ARG(name));
+    if (!bundle_entry_decode(e->value, out))
+        return error_new(CODE_DATA_LOSS, "%s.index: the entry of %.*s is damaged", b->prefix, STR_ARG(name));
+    return NULL;
+}
+
+static Error *damaged(const Bundle *b, const BundleEntry *e, const char *what) {
+    char *path = bundle_data_path(b->prefix, e->shard, b->shard_count);
+    Error *err = error_new(CODE_DATA_LOSS, "%s: %s", path, what);
+    free(path);
+    return err;
+}
+
+/* The file that holds the entry, which must hold all of it. */
+static Error *open_shard(Bundle *b, const BundleEntry *e, File **out) {
+    if (e->shard >= b->shard_count) return damaged(b, e, "there is no such shard");
+    if (!b->shards[e->shard]) {
+        char *path = bundle_data_path(b->prefix, e->shard, b->shard_count);
+        Error *err = b->fs->size(path, &b->shard_sizes[e->shard]);
+        if (!err) err = b->fs->open(path, FILE_READ, &b->shards[e->shard]);
+        free(path);
+        if (err) return err;
+    }
+    uint64_t size = b->shard_sizes[e->shard];
+    if ((uint64_t)e->offset > size || (uint64_t)e->size > size - (uint64_t)e->offset)
+        return damaged(b, e, "the file is shorter than its index says");
+    *out = b->shards[e->shard];
+    return NULL;
+}
+
+static Error *read_exactly(Bundle *b, const BundleEntry *e, File *f, void *to, size_t size) {
+    size_t got;
+    Error *err = b->fs->read_at(f, (uint64_t)e->offset, to, size, &got);
+    if (!err && got < size) err = damaged(b, e, "the file ends too early");
+    return err;
+}
+
+static Error *read_plain(Bundle *b, const BundleEntry *e, File *f, Tensor *t) {
+    if ((size_t)e->size != tensor_bytes(t)) return damaged(b, e, "the size of a tensor does not fit its shape");
+    Error *err = read_exactly(b, e, f, t->data, tensor_bytes(t));
+    if (!err && crc32c_mask(crc32c(0, t->data, tensor_bytes(t))) != e->masked_crc)
+        err = damaged(b, e, "checksum does not match");
+    return err;
+}
+
+/* Lengths as varints, the CRC of the lengths, then the characters; the entry's CRC is over lengths as integers and all
+ * else. */
+static Error *parse_strings(Bundle *b, const BundleEntry *e, const char *data, Tensor *t) {
+    size_t size = (size_t)e->size;
+    WireReader r = wire_reader((Str){data, size});
+    uint32_t crc = 0;
+    uint64_t total = 0;
+    for (int64_t i = 0; i < t->count; i++) {
+        uint64_t len;
+        if (!wire_varint(&r, &len) || len > size) return damaged(b, e, "the lengths of strings are damaged");
+        uint32_t len32 = (uint32_t)len;
+        crc = len <= UINT32_MAX ? crc32c(crc, &len32, 4) : crc32c(crc, &len, 8);
+        tensor_str(t)[i].len = (size_t)len; /* the characters follow below */
+        total += len;
+        if (total > size) return damaged(b, e, "the lengths of strings are damaged");
+    }
+    if (r.end - r.at < 4 || (uint64_t)(r.end - r.at) - 4 != total)
+        return damaged(b, e, "strings are not as long as said");
+    uint32_t stored;
+    memcpy(&stored, r.at, 4);
+    if (stored != crc32c_mask(crc)) return damaged(b, e, "checksum of the lengths of strings does not match");
+    crc = crc32c(crc, r.at, 4);
+    const char *at = (const char *)r.at + 4;
+    if (crc32c_mask(crc32c(crc, at, (size_t)total)) != e->masked_crc) return damaged(b, e, "checksum does not match");
+    for (int64_t i = 0; i < t->count; i++) {
+        TString *s = &tensor_str(t)[i];
+        size_t len = s->len;
+        tstring_set(s, (Str){at, len});
+        at += len;
+    }
+    return NULL;
+}
+
+static Error *read_strings(Bundle *b, const BundleEntry *e, File *f, Tensor *t) {
+    char *data = try_alloc((size_t)e->size + 1);
+    if (!data) return error_new(CODE_RESOURCE_EXHAUSTED, "Not enough memory for strings of %s", b->prefix);
+    Error *err = read_exactly(b, e, f, data, (size_t)e->size);
+    if (!err) err = parse_strings(b, e, data, t);
+    free(data);
+    return err;
+}
+
+static Error *read_whole(Bundle *b, const BundleEntry *e, Tensor **out) {
+    File *f = NULL;
+    Tensor *t = NULL;
+    Error *err = open_shard(b, e, &f);
+    if (err) return err;
+    /* What the shape claims must be in the file, so that a damaged shape allocates nothing large. */
+    uint64_t least = (uint64_t)shape_count(&e->shape);
+    if (least > (uint64_t)e->size) return damaged(b, e, "a tensor has more elements than bytes");
+    err = tensor_new(e->dtype, &e->shape, &t);
+    if (!err && dtype_is_plain(e->dtype))
+        err = read_plain(b, e, f, t);
+    else if (!err && e->dtype == DT_STRING)
+        err = read_strings(b, e, f, t);
+    else if (!err)
+        err = error_unimplemented("Checkpoint %s holds a tensor of type %s", b->prefix, dtype_name(e->dtype));
+    if (err) {
+        if (t && e->dtype == DT_STRING) /* lengths without characters are no strings */
+            for (int64_t i = 0; i < t->count; i++)
+                if (!tensor_str(t)[i].ptr) tensor_str(t)[i].len = 0;
+        tensor_unref(t);
+        return err;
+    }
+    *out = t;
+    return NULL;
+}
+
+/* ---- Slices ---- */
+
+typedef struct Box {
+    int64_t start[SHAPE_MAX_RANK], end[SHAPE_MAX_RANK];
+} Box;
+
+static Box box_of(const TensorSlice *s, const Shape *full) {
+    Box b = {0};
+    for (int d = 0; d < full->rank; d++) {
+        bool whole = s->length[d] < 0;
+        b.start[d] = whole ? 0 : s->start[d];
+        b.end[d] = whole ? full->dims[d] : s->start[d] + s->length[d];
+    }
+    return b;
+}
+
+static int64_t position(const Box *box, int rank, const int64_t *at) {
+    int64_t p = 0;
+    for (int d = 0; d < rank; d++) p = p * (box->end[d] - box->start[d]) + at[d] - box->start[d];
+    return p;
+}
+
+/* Copies where the two boxes meet; returns the number of elements copied. */
+static int64_t copy_common(int rank, const Box *to_box, Tensor *to, const Box *from_box, const Tensor *from) {
+    Box common = {0};
+    int64_t rows = 1;
+    for (int d = 0; d < rank; d++) {
+        common.start[d] = to_box->start[d] > from_box->start[d] ? to_box->start[d] : from_box->start[d];
+        common.end[d] = to_box->end[d] < from_box->end[d] ? to_box->end[d] : from_box->end[d];
+        if (common.end[d] <= common.start[d]) return 0;
+        if (d < rank - 1) rows *= common.end[d] - common.start[d];
+    }
+    int64_t run = rank ? common.end[rank - 1] - common.start[rank - 1] : 1;
+    size_t size = dtype_size(to->dtype);
+    int64_t at[SHAPE_MAX_RANK];
+    memcpy(at, common.start, sizeof at);
+    for (int64_t row = 0; row < rows; row++) {
+        elements_copy(to->dtype, (char *)to->data + (size_t)position(to_box, rank, at) * size,
+                      (const char *)from->data + (size_t)position(from_box, rank, at) * size, run);
+        for (int d = rank - 2; d >= 0 && ++at[d] == common.end[d]; d--) at[d] = common.start[d];
+    }
+    return rows * run;
+}
+
+/* Puts the part of the tensor kept as slices[i] into `out`, which is the box `wanted`. */
+static Error *read_part(Bundle *b, Str name, const BundleEntry *e, int i, const Box *wanted, Tensor *out,
+                        int64_t *copied) {
+    Shape shape;
+    BundleEntry part = {0};
+    StrBuf key = {0};
+    Tensor *t = NULL;
+    Error *err = slice_shape(&e->slices[i], &e->shape, &shape);
+    if (err) goto out;
+    Box box = box_of(&e->slices[i], &e->shape);
+    for (int d = 0; d < e->shape.rank; d++)
+        if (box.start[d] >= wanted->end[d] || wanted->start[d] >= box.end[d]) goto out;
+    slice_key(name, &e->slices[i], &key);
+    err = bundle_find(b, strbuf_str(&key), &part);
+    if (!err && (part.dtype != e->dtype || part.slice_count || !shape_eq(&part.shape, &shape)))
+        err = damaged(b, &part, "a part of a tensor does not fit the tensor");
+    if (!err) err = read_whole(b, &part, &t);
+    if (!err) *copied += copy_common(e->shape.rank, wanted, out, &box, t);
+out:
+    tensor_unref(t);
+    bundle_entry_clear(&part);
+    strbuf_clear(&key);
+    return err;
+}
+
+static Error *read_box(Bundle *b, Str name, const BundleEntry *e, const TensorSlice *slice, Tensor **out) {
+    Shape shape;
+    Tensor *t = NULL, *whole = NULL;
+    int64_t copied = 0;
+    Error *err = slice_shape(slice, &e->shape, &shape);
+    if (err) return error_wrap(err, "Tensor %.*s of checkpoint %s", STR_ARG(name), b->prefix);
+    Box wanted = box_of(slice, &e->shape);
+    err = tensor_new(e->dtype, &shape, &t);
+    if (!err && !e->slice_count) {
+        err = read_whole(b, e, &whole);
+        TensorSlice all = {.rank = e->shape.rank};
+        for (int d = 0; d < all.rank; d++) all.length[d] = -1;
+        Box box = box_of(&all, &e->shape);
+        if (!err) copied = copy_common(e->shape.rank, &wanted, t, &box, whole);
+    }
+    for (int i = 0; !err && i < e->slice_count; i++) err = read_part(b, name, e, i, &wanted, t, &copied);
+    if (!err && copied < t->count)
+        err = error_new(CODE_DATA_LOSS, "Checkpoint %s does not have all of tensor %.*s: %lld of %lld elements",
+                        b->prefix, STR_ARG(name), (long long)copied, (long long)t->count);
+    tensor_unref(whole);
+    if (err)
+        tensor_unref(t);
+    else
+        *out = t;
+    return err;
+}
+
+Error *bundle_read(Bundle *b, Str name, Tensor **out) {
+    BundleEntry e;
+    Error *err = bundle_find(b, name, &e);
+    if (err) return err;
+    if (e.slice_count) {
+        TensorSlice all = {.rank = e.shape.rank};
+        for (int d = 0; d < all.rank; d++) all.length[d] = -1;
+        err = read_box(b, name, &e, &all, out);
+    } else {
+        err = read_whole(b, &e, out);
+    }
+    bundle_entry_clear(&e);
+    return err;
+}
+
+Error *bundle_read_slice(Bundle *b, Str name, const TensorSlice *slice, Tensor **out) {
+    BundleEntry e;
+    Error *err = bundle_find(b, name, &e);
+    if (err) return err;
+    err = read_box(b, name, &e, slice, out);
+    bundle_entry_clear(&e);
+    return err;
+}

@@ -1,0 +1,354 @@
+/* record.c: streams of bytes from files, and the records in them. */
+#include "io/record.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/crc32c.h"
+#include "base/memory.h"
+
+enum { CHUNK = 1 << 18 };
+
+Error *compression_from_name(Str name, Compression *out) {
+    if (!name.len || str_is(name, "NONE"))
+        *out = COMPRESSION_NONE;
+    else if (str_is(name, "ZLIB"))
+        *out = COMPRESSION_ZLIB;
+    else if (str_is(name, "GZIP"))
+        *out = COMPRESSION_GZIP;
+    else
+        return error_invalid("Unsupported compression_type: %.*s", STR_ARG(name));
+    return NULL;
+}
+
+static int window_bits(Compression c) {
+    return c == COMPRESSION_GZIP ? MAX_WBITS + 16 : MAX_WBITS;
+}
+
+/* ---- Streams ---- */
+
+struct InputStream {
+    const FileSystem *fs;
+    File *file;
+    char *path;
+    uint64_t file_at;  /* of the next byte to read from the file */
+    uint64_t position; /* of buffer[at] in the decompressed bytes */
+    char *buffer;      /* decompressed, [at, end) not yet given out */
+    size_t at, end;
+    bool compressed;
+    z_stream z;
+    char *raw;        /* compressed bytes that z reads */
+    bool member_open; /* inside a gzip member or zlib stream */
+};
+
+Error *input_stream_open(const FileSystem *fs, const char *path, Compression compression, InputStream **out) {
+    File *file;
+    Error *err = fs->open(path, FILE_READ, &file);
+    if (err) return err;
+    InputStream *s = xcalloc(1, sizeof *s);
+    *s = (InputStream){.fs = fs, .file = file, .path = xstrdup(path), .buffer = xmalloc(CHUNK)};
+    s->compressed = compression != COMPRESSION_NONE;
+    if (s->compressed) {
+        s->raw = xmalloc(CHUNK);
+        if (inflateInit2(&s->z, window_bits(compression)) != Z_OK) {
+            s->compressed = false;
+            input_stream_close(s);
+            return error_internal("zlib could not be started for %s", path);
+        }
+    }
+    *out = s;
+    return NULL;
+}
+
+void input_stream_close(InputStream *s) {
+    if (!s) return;
+    if (s->compressed) inflateEnd(&s->z);
+    s->fs->close(s->file);
+    free(s->raw);
+    free(s->buffer);
+    free(s->path);
+    free(s);
+}
+
+uint64_t input_stream_position(const InputStream *s) {
+    return s->position;
+}
+
+static Error *inflate_some(InputStream *s) {
+    s->z.next_out = (Bytef *)s->buffer;
+    s->z.avail_out = CHUNK;
+    while (s->z.avail_out == CHUNK) {
+        if (!s->z.avail_in) {
+            size_t got;
+            Error *err = s->fs->read_at(s->file, s->file_at, s->raw, CHUNK, &got);
+            if (err) return err;
+            s->file_at += got;
+            s->z.next_in = (Bytef *)s->raw;
+            s->z.avail_in = (uInt)got;
+            if (!got && s->member_open) return error_new(CODE_DATA_LOSS, "%s: compressed data ends too early", s->path);
+            if (!got) break;
+        }
+        s->member_open = true;
+        int rc = inflate(&s->z, Z_NO_FLUSH);
+        if (rc == Z_STREAM_END) {
+            s->member_open = false;
+            inflateReset(&s->z); /* files may be made of several members */
+        } else if (rc != Z_OK && rc != Z_BUF_ERROR) {
+            return error_new(CODE_DATA_LOSS, "%s: compressed data is damaged (%s)", s->path,
+                             s->z.msg ? s->z.msg : "inflate");
+        }
+    }
+    s->at = 0;
+    s->end = CHUNK - s->z.avail_out;
+    return NULL;
+}
+
+/* The buffer is empty: fills it; it stays empty at the end. */
+static Error *refill(InputStream *s) {
+    if (s->compressed) return inflate_some(s);
+    size_t got;
+    Error *err = s->fs->read_at(s->file, s->file_at, s->buffer, CHUNK, &got);
+    if (err) return err;
+    s->file_at += got;
+    s->at = 0;
+    s->end = got;
+    return NULL;
+}
+
+Error *input_stream_read(InputStream *s, void *to, size_t size, size_t *got) {
+    *got = 0;
+    while (*got < size) {
+        if (s->at == s->end) {
+            Error *err = refill(s);
+            if (err) return err;
+            if (s->at == s->end) break;
+        }
+        size_t n = s->end - s->at < size - *got ? s->end - s->at : size - *got;
+        if (to) memcpy((char *)to + *got, s->buffer + s->at, n);
+        s->at += n;
+        s->position += n;
+        *got += n;
+    }
+    return NULL;
+}
+
+Error *input_stream_skip(InputStream *s, uint64_t size, uint64_t *skipped) {
+    size_t got;
+    Error *err = input_stream_read(s, NULL, (size_t)size, &got);
+    *skipped = got;
+    return err;
+}
+
+Error *input_stream_line(InputStream *s, StrBuf *line, bool *more) {
+    *more = false;
+    for (;;) {
+        if (s->at == s->end) {
+            Error *err = refill(s);
+            if (err) return err;
+            if (s->at == s->end) break;
+        }
+        *more = true;
+        char *from = s->buffer + s->at, *end = memchr(from, '\n', s->end - s->at);
+        size_t n = end ? (size_t)(end - from) : s->end - s->at;
+        strbuf_add(line, (Str){from, n});
+        s->at += n + (end ? 1 : 0);
+        s->position += n + (end ? 1 : 0);
+        if (end) break;
+    }
+    /* TensorFlow drops every carriage return. */
+    size_t kept = 0;
+    for (size_t i = 0; i < line->len; i++)
+        if (line->ptr[i] != '\r') line->ptr[kept++] = line->ptr[i];
+    if (line->len) line->ptr[line->len = kept] = 0;
+    return NULL;
+}
+
+Error *decompress(Str bytes, Compression compression, char **out, size_t *len) {
+    z_stream z = {0};
+    if (inflateInit2(&z, window_bits(compression)) != Z_OK) return error_internal("zlib could not be started");
+    char *chunk = xmalloc(CHUNK);
+    StrBuf result = {0};
+    Error *err = NULL;
+    int rc = Z_OK;
+    size_t fed = 0;
+    while (!err && rc != Z_STREAM_END) {
+        if (!z.avail_in && fed < bytes.len) {
+            size_t n = bytes.len - fed < ((size_t)1 << 30) ? bytes.len - fed : (size_t)1 << 30;
+            z.next_in = (Bytef *)(bytes.ptr + fed);
+            z.avail_in = (uInt)n;
+            fed += n;
+        }
+        z.next_out = (Bytef *)chunk;
+        z.avail_out = CHUNK;
+        rc = inflate(&z, Z_NO_FLUSH);
+        if (rc != Z_OK && rc != Z_STREAM_END)
+            err = error_new(CODE_DATA_LOSS, "compressed data is damaged or incomplete");
+        strbuf_add(&result, (Str){chunk, CHUNK - z.avail_out});
+        if (result.len > (size_t)1 << 36) err = error_new(CODE_RESOURCE_EXHAUSTED, "compressed data is too large");
+    }
+    inflateEnd(&z);
+    free(chunk);
+    if (err) {
+        strbuf_clear(&result);
+        return err;
+    }
+    *len = result.len;
+    *out = strbuf_detach(&result);
+    return NULL;
+}
+
+/* ---- Records ---- */
+
+struct RecordReader {
+    InputStream *stream;
+    char *record;
+    size_t capacity;
+};
+
+Error *record_reader_open(const FileSystem *fs, const char *path, Compression compression, RecordReader **out) {
+    InputStream *s = NULL;
+    Error *err = input_stream_open(fs, path, compression, &s);
+    if (err) return err;
+    *out = xcalloc(1, sizeof **out);
+    (*out)->stream = s;
+    return NULL;
+}
+
+void record_reader_close(RecordReader *r) {
+    if (!r) return;
+    input_stream_close(r->stream);
+    free(r->record);
+    free(r);
+}
+
+uint64_t record_reader_position(const RecordReader *r) {
+    return input_stream_position(r->stream);
+}
+
+static Error *damaged(const RecordReader *r, const char *what, uint64_t at) {
+    return error_new(CODE_DATA_LOSS, "%s record at %llu in %s", what, (unsigned long long)at, r->stream->path);
+}
+
+/* Grows in steps while bytes really come, so that a damaged length allocates nothing large. */
+static Error *read_body(RecordReader *r, uint64_t at, size_t size) {
+    for (size_t have = 0; have < size;) {
+        size_t want = size < have + (1 << 24) ? size : have + (1 << 24);
+        if (want > r->capacity) {
+            size_t capacity = want > 2 * r->capacity ? want : 2 * r->capacity;
+            char *larger = realloc(r->record, capacity);
+            if (!larger)
+                return error_new(CODE_RESOURCE_EXHAUSTED, "A record of %zu bytes in %s is too large", size,
+                                 r->stream->path);
+            r->record = larger;
+            r->capacity = capacity;
+        }
+        size_t got;
+        Error *err = input_stream_read(r->stream, r->record + have, want - have, &got);
+        if (err) return err;
+        if (got < want - have) return damaged(r, "truncated", at);
+        have = want;
+    }
+    return NULL;
+}
+
+Error *record_reader_next(RecordReader *r, Str *record, bool *more) {
+    uint64_t at = record_reader_position(r), length;
+    char header[12];
+    uint32_t crc;
+    size_t got;
+    Error *err = input_stream_read(r->stream, header, sizeof header, &got);
+    if (err) return err;
+    *more = got > 0;
+    if (!got) return NULL;
+    if (got < sizeof header) return damaged(r, "truncated", at);
+    memcpy(&length, header, 8);
+    memcpy(&crc, header + 8, 4);
+    if (crc32c_unmask(crc) != crc32c(0, header, 8)) return damaged(r, "corrupted", at);
+    if (length > (uint64_t)1 << 40) return damaged(r, "corrupted", at);
+    err = read_body(r, at, (size_t)length + 4);
+    if (err) return err;
+    memcpy(&crc, r->record + length, 4);
+    if (crc32c_unmask(crc) != crc32c(0, r->record, (size_t)length)) return damaged(r, "corrupted", at);
+    *record = (Str){r->record, (size_t)length};
+    return NULL;
+}
+
+struct RecordWriter {
+    const FileSystem *fs;
+    File *file;
+    bool compressed;
+    z_stream z;
+    StrBuf pending;
+};
+
+Error *record_writer_open(const FileSystem *fs, const char *path, Compression compression, bool append,
+                          RecordWriter **out) {
+    File *file;
+    Error *err = fs->open(path, append ? FILE_APPEND : FILE_WRITE, &file);
+    if (err) return err;
+    RecordWriter *w = xcalloc(1, sizeof *w);
+    w->fs = fs;
+    w->file = file;
+    w->compressed = compression != COMPRESSION_NONE;
+    if (w->compressed && deflateInit2(&w->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, window_bits(compression), 9,
+                                      Z_DEFAULT_STRATEGY) != Z_OK) {
+        w->compressed = false;
+        record_writer_close(w);
+        return error_internal("zlib could not be started for %s", path);
+    }
+    *out = w;
+    return NULL;
+}
+
+void record_writer_close(RecordWriter *w) {
+    if (!w) return;
+    if (w->compressed) deflateEnd(&w->z);
+    w->fs->close(w->file);
+    strbuf_clear(&w->pending);
+    free(w);
+}
+
+static Error *write_pending(RecordWriter *w) {
+    Error *err = w->fs->write(w->file, w->pending.ptr, w->pending.len);
+    strbuf_clear(&w->pending);
+    return err;
+}
+
+static Error *deflate_pending(RecordWriter *w, int mode) {
+    char *chunk = xmalloc(CHUNK);
+    Error *err = NULL;
+    w->z.next_in = (Bytef *)w->pending.ptr;
+    w->z.avail_in = (uInt)w->pending.len;
+    do {
+        w->z.next_out = (Bytef *)chunk;
+        w->z.avail_out = CHUNK;
+        deflate(&w->z, mode);
+        err = w->fs->write(w->file, chunk, CHUNK - w->z.avail_out);
+    } while (!err && w->z.avail_out == 0);
+    strbuf_clear(&w->pending);
+    free(chunk);
+    return err;
+}
+
+Error *record_writer_add(RecordWriter *w, Str record) {
+    uint64_t length = record.len;
+    if (record.len > (size_t)1 << 30 && w->compressed)
+        return error_invalid("A record of %zu bytes is too large", record.len);
+    uint32_t crc = crc32c_mask(crc32c(0, &length, 8));
+    strbuf_add(&w->pending, (Str){(const char *)&length, 8});
+    strbuf_add(&w->pending, (Str){(const char *)&crc, 4});
+    strbuf_add(&w->pending, record);
+    crc = crc32c_mask(crc32c(0, record.ptr, record.len));
+    strbuf_add(&w->pending, (Str){(const char *)&crc, 4});
+    if (w->pending.len < CHUNK) return NULL;
+    return w->compressed ? deflate_pending(w, Z_NO_FLUSH) : write_pending(w);
+}
+
+Error *record_writer_flush(RecordWriter *w) {
+    return w->compressed ? deflate_pending(w, Z_SYNC_FLUSH) : write_pending(w);
+}
+
+Error *record_writer_finish(RecordWriter *w) {
+    return w->compressed ? deflate_pending(w, Z_FINISH) : write_pending(w);
+}

@@ -1,0 +1,131 @@
+/* gemm.c: float on oneDNN, rows or columns shared among threads; plain C for the other types. */
+#include "kernels/gemm.h"
+
+#include <complex.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <stdlib.h>
+
+#include "base/float16.h"
+#include "base/memory.h"
+
+enum { GEMM_TILE_M = 64, GEMM_TILE_N = 64, GEMM_TILE_K = 128 };
+enum { WORK_PER_TASK = 1 << 20 }; /* products that pay for another thread */
+
+void omp_set_num_threads(int count); /* of libgomp, which oneDNN uses; not every compiler brings omp.h */
+
+/* Rows that make a task, when each is so many products. */
+static int64_t gemm_grain(int64_t products) {
+    return WORK_PER_TASK / (products > 0 ? products : 1) + 1;
+}
+
+void gemm_thread_setup(void) {
+    static _Thread_local bool done;
+    if (!done) omp_set_num_threads(1);
+    done = true;
+}
+
+typedef struct FloatJob {
+    const Gemm *g;
+    bool by_columns;
+} FloatJob;
+
+static void float_range(void *arg, int64_t begin, int64_t end) {
+    const FloatJob *job = arg;
+    const Gemm *g = job->g;
+    const float *a = g->a, *b = g->b;
+    float *c = g->c;
+    int64_t m = g->m, n = g->n, lda = g->a_transposed ? g->m : g->k, ldb = g->b_transposed ? g->k : g->n;
+    if (job->by_columns) {
+        n = end - begin;
+        b += g->b_transposed ? begin * g->k : begin;
+        c += begin;
+    } else {
+        m = end - begin;
+        a += g->a_transposed ? begin : begin * g->k;
+        c += begin * g->n;
+    }
+    gemm_thread_setup();
+    dnnl_sgemm(g->a_transposed ? 'T' : 'N', g->b_transposed ? 'T' : 'N', m, n, g->k, 1.0f, a, lda, b, ldb, 0.0f, c,
+               g->n);
+}
+
+void gemm_f32(const Gemm *g, ThreadPool *pool) {
+    if (g->m == 0 || g->n == 0) return;
+    if (g->k == 0) {
+        for (int64_t i = 0; i < g->m * g->n; i++) ((float *)g->c)[i] = 0;
+        return;
+    }
+    FloatJob job = {g, g->n > g->m};
+    int64_t count = job.by_columns ? g->n : g->m, other = job.by_columns ? g->m : g->n;
+    int64_t grain = gemm_grain(other * g->k);
+    threadpool_parallel_for(pool, count, grain < 16 ? 16 : grain, float_range, &job);
+}
+
+/* ---- Half types ---- */
+
+typedef struct ConvertJob {
+    const uint16_t *half;
+    float *wide;
+    uint16_t *out;
+    bool bfloat;
+} ConvertJob;
+
+static void widen_range(void *arg, int64_t begin, int64_t end) {
+    const ConvertJob *job = arg;
+    if (job->bfloat) {
+        for (int64_t i = begin; i < end; i++) job->wide[i] = bfloat16_to_float(job->half[i]);
+    } else {
+        for (int64_t i = begin; i < end; i++) job->wide[i] = half_to_float(job->half[i]);
+    }
+}
+static void narrow_range(void *arg, int64_t begin, int64_t end) {
+    const ConvertJob *job = arg;
+    if (job->bfloat) {
+        for (int64_t i = begin; i < end; i++) job->out[i] = float_to_bfloat16(job->wide[i]);
+    } else {
+        for (int64_t i = begin; i < end; i++) job->out[i] = float_to_half(job->wide[i]);
+    }
+}
+
+/* False when there is no memory for the floats. */
+static bool half_gemm(const Gemm *g, ThreadPool *pool, bool bfloat) {
+    enum { GRAIN = 32768 };
+    size_t a_size = (size_t)(g->m * g->k), b_size = (size_t)(g->k * g->n), c_size = (size_t)(g->m * g->n);
+    float *room = try_alloc((a_size + b_size + c_size) * sizeof(float));
+    if (!room) return false;
+    ConvertJob a = {g->a, room, NULL, bfloat}, b = {g->b, room + a_size, NULL, bfloat};
+    ConvertJob c = {NULL, room + a_size + b_size, g->c, bfloat};
+    threadpool_parallel_for(pool, (int64_t)a_size, GRAIN, widen_range, &a);
+    threadpool_parallel_for(pool, (int64_t)b_size, GRAIN, widen_range, &b);
+    Gemm wide = *g;
+    wide.a = a.wide;
+    wide.b = b.wide;
+    wide.c = c.wide;
+    gemm_f32(&wide, pool);
+    threadpool_parallel_for(pool, (int64_t)c_size, GRAIN, narrow_range, &c);
+    free(room);
+    return true;
+}
+
+void gemm_f16(const Gemm *g, ThreadPool *pool) {
+    if (!half_gemm(g, pool, false)) gemm_plain_f16(g, pool);
+}
+void gemm_bf16(const Gemm *g, ThreadPool *pool) {
+    if (!half_gemm(g, pool, true)) gemm_plain_bf16(g, pool);
+}
+
+/* ---- Plain C ---- */
+
+#define BODY "kernels/gemm.inc"
+#define CONJ(v) (v)
+#define ADD_PRODUCT(acc, x, y) ((acc) + (x) * (y))
+#include "kernels/each_float.inc"
+#undef CONJ
+#define CONJ(v) conj(v)
+#include "kernels/each_complex.inc"
+#undef CONJ
+#undef ADD_PRODUCT
+#define CONJ(v) (v)
+#define ADD_PRODUCT(acc, x, y) (C)((W)(acc) + (W)(x) * (W)(y))
+#include "kernels/each_signed.inc"
+#include "kernels/each_unsigned.inc"

@@ -1,0 +1,27 @@
+/* pool.c: pools, window by window. */
+#include "kernels/pool.h"
+
+#include <string.h>
+
+#include "base/float16.h"
+
+PoolBox pool_box(const PoolShape *s, int64_t at) {
+    PoolBox box;
+    int64_t position[3] = {at / (s->out[1] * s->out[2]), at / s->out[2] % s->out[1], at % s->out[2]};
+    box.count = 1;
+    for (int d = 0; d < 3; d++) {
+        int64_t from = position[d] * s->stride[d] - s->pad[d], to = from + s->k[d];
+        box.from[d] = from > 0 ? from : 0;
+        box.to[d] = to < s->in[d] ? to : s->in[d];
+        box.count *= box.to[d] > box.from[d] ? box.to[d] - box.from[d] : 0;
+    }
+    return box;
+}
+
+#define BODY "kernels/pool.inc"
+#define PLUS(a, b) ((a) + (b))
+#include "kernels/each_float.inc"
+#undef PLUS
+#define PLUS(a, b) (C)((W)(a) + (W)(b))
+#include "kernels/each_signed.inc"
+#include "kernels/each_unsigned.inc"

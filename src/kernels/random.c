@@ -1,0 +1,276 @@
+/* random.c: arrays of random numbers, the same for any number of threads.
+ *
+ * Outputs come in groups: four of up to 32 bits, or two of 64. Group i is made from the generator skipped by i, so
+ * every thread can start anywhere. A distribution that may reject skips 256 numbers for every output of a group
+ * instead. */
+#include "kernels/random.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/float16.h"
+
+static void normal_pair(uint32_t x0, uint32_t x1, float *a, float *b) {
+    float u1 = uniform_float(x0);
+    if (u1 < 1.0e-7f) u1 = 1.0e-7f;
+    float angle = (float)(2.0 * M_PI * (double)uniform_float(x1));
+    float radius = sqrtf(-2.0f * logf(u1));
+    sincosf(angle, a, b);
+    *a *= radius;
+    *b *= radius;
+}
+
+static void normal_pair_double(const uint32_t x[4], double *a, double *b) {
+    double u1 = uniform_double(x[0], x[1]);
+    if (u1 < 1.0e-7) u1 = 1.0e-7;
+    double angle = 2.0 * M_PI * uniform_double(x[2], x[3]), radius = sqrt(-2.0 * log(u1));
+    sincos(angle, a, b);
+    *a *= radius;
+    *b *= radius;
+}
+
+static uint16_t to_16(RandomType type, float f) {
+    return type == RANDOM_HALF ? float_to_half(f) : float_to_bfloat16(f);
+}
+
+/* 10 or 7 random bits behind a one, minus one. */
+static uint16_t uniform_16(RandomType type, uint32_t x) {
+    if (type == RANDOM_HALF) return float_to_half(half_to_float((uint16_t)(15u << 10 | (x & 0x3ffu))) - 1.0f);
+    return float_to_bfloat16(bfloat16_to_float((uint16_t)(127u << 7 | (x & 0x7fu))) - 1.0f);
+}
+
+typedef union Group {
+    uint16_t h[4];
+    float f[4];
+    double d[2];
+    uint32_t u[4];
+    uint64_t l[2];
+} Group;
+
+static void uniform_group(RandomType type, const uint32_t x[4], Group *out) {
+    switch (type) {
+        case RANDOM_HALF:
+        case RANDOM_BFLOAT16:
+            for (int i = 0; i < 4; i++) out->h[i] = uniform_16(type, x[i]);
+            break;
+        case RANDOM_FLOAT:
+            for (int i = 0; i < 4; i++) out->f[i] = uniform_float(x[i]);
+            break;
+        case RANDOM_DOUBLE:
+            for (int i = 0; i < 2; i++) out->d[i] = uniform_double(x[2 * i], x[2 * i + 1]);
+            break;
+        case RANDOM_INT32:
+            memcpy(out->u, x, sizeof out->u);
+            break;
+        case RANDOM_INT64:
+            for (int i = 0; i < 2; i++) out->l[i] = x[2 * i] | (uint64_t)x[2 * i + 1] << 32;
+            break;
+    }
+}
+
+static void normal_group(RandomType type, const uint32_t x[4], Group *out) {
+    if (type == RANDOM_DOUBLE) {
+        normal_pair_double(x, &out->d[0], &out->d[1]);
+        return;
+    }
+    float f[4];
+    normal_pair(x[0], x[1], &f[0], &f[1]);
+    normal_pair(x[2], x[3], &f[2], &f[3]);
+    for (int i = 0; i < 4; i++) {
+        if (type == RANDOM_FLOAT) {
+            out->f[i] = f[i];
+        } else {
+            out->h[i] = to_16(type, f[i]);
+        }
+    }
+}
+
+static void truncated_group(RandomType type, Philox p, Group *out) {
+    PhiloxStream s = philox_stream(p);
+    int wanted = type == RANDOM_DOUBLE ? 2 : 4, n = 0;
+    while (n < wanted) {
+        double pair[2];
+        if (type == RANDOM_DOUBLE) {
+            uint32_t x[4];
+            for (int i = 0; i < 4; i++) x[i] = philox_stream_next(&s);
+            normal_pair_double(x, &pair[0], &pair[1]);
+        } else {
+            uint32_t x0 = philox_stream_next(&s), x1 = philox_stream_next(&s);
+            float a, b;
+            normal_pair(x0, x1, &a, &b);
+            pair[0] = a;
+            pair[1] = b;
+        }
+        for (int i = 0; i < 2 && n < wanted; i++) {
+            if (fabs(pair[i]) >= 2.0) continue;
+            if (type == RANDOM_DOUBLE) {
+                out->d[n++] = pair[i];
+            } else if (type == RANDOM_FLOAT) {
+                out->f[n++] = (float)pair[i];
+            } else {
+                out->h[n++] = to_16(type, (float)pair[i]);
+            }
+        }
+    }
+}
+
+static void range_group(const RandomSpec *spec, const uint32_t x[4], Group *out) {
+    uniform_group(spec->type, x, out);
+    if (spec->type == RANDOM_INT32) {
+        for (int i = 0; i < 4; i++) out->u[i] = (uint32_t)spec->low + out->u[i] % (uint32_t)spec->range;
+    } else {
+        for (int i = 0; i < 2; i++) out->l[i] = spec->low + out->l[i] % spec->range;
+    }
+}
+
+typedef struct FillJob {
+    const RandomSpec *spec;
+    Philox start;
+    char *to;
+    int64_t n;
+    int group;
+    size_t size;
+} FillJob;
+
+static void fill_groups(void *arg, int64_t begin, int64_t end) {
+    const FillJob *job = arg;
+    bool truncated = job->spec->kind == RANDOM_TRUNCATED;
+    Philox p = job->start;
+    if (!truncated) philox_skip(&p, (uint64_t)begin);
+    for (int64_t i = begin; i < end; i++) {
+        Group g;
+        uint32_t x[4];
+        if (truncated) {
+            Philox own = job->start;
+            philox_skip(&own, (uint64_t)i * (uint64_t)(job->group * 256 / 4));
+            truncated_group(job->spec->type, own, &g);
+        } else {
+            philox_next(&p, x);
+            switch (job->spec->kind) {
+                case RANDOM_NORMAL:
+                    normal_group(job->spec->type, x, &g);
+                    break;
+                case RANDOM_RANGE:
+                    range_group(job->spec, x, &g);
+                    break;
+                default:
+                    uniform_group(job->spec->type, x, &g);
+            }
+        }
+        int64_t at = i * job->group, count = job->n - at < job->group ? job->n - at : job->group;
+        memcpy(job->to + (size_t)at * job->size, &g, (size_t)count * job->size);
+    }
+}
+
+void random_fill(ThreadPool *pool, const RandomSpec *spec, Philox start, void *to, int64_t n) {
+    static const size_t sizes[] = {2, 2, 4, 8, 4, 8};
+    FillJob job = {.spec = spec, .start = start, .to = to, .n = n, .size = sizes[spec->type]};
+    job.group = job.size == 8 ? 2 : 4;
+    threadpool_parallel_for(pool, (n + job.group - 1) / job.group, 1024, fill_groups, &job);
+}
+
+/* Doubles in [0, 1), two from each step of the generator, the second first. */
+typedef struct Uniforms {
+    Philox *p;
+    double pair[2];
+    int left;
+} Uniforms;
+
+static double next_uniform(Uniforms *u) {
+    if (u->left == 0) {
+        uint32_t x[4];
+        philox_next(u->p, x);
+        u->pair[0] = uniform_double(x[0], x[1]);
+        u->pair[1] = uniform_double(x[2], x[3]);
+        u->left = 2;
+    }
+    return u->pair[--u->left];
+}
+
+/* Marsaglia and Tsang: a transformed normal, accepted against a uniform. */
+double random_gamma(Philox p, double alpha) {
+    Uniforms u = {.p = &p};
+    if (!(alpha >= 0)) return NAN;
+    if (alpha == 1.0) return -log1p(-next_uniform(&u));
+    bool small = alpha < 1;
+    double d = alpha + (small ? 2.0 / 3 : -1.0 / 3), c = 1.0 / 3 / sqrt(d), normals[2];
+    int left = 0;
+    for (;;) {
+        if (left == 0) {
+            uint32_t x[4];
+            philox_next(&p, x);
+            normal_pair_double(x, &normals[0], &normals[1]);
+            left = 2;
+        }
+        double x = normals[--left], v = 1 + c * x;
+        if (v <= 0) continue;
+        v = v * v * v;
+        double accept = next_uniform(&u);
+        if (accept < 1 - 0.0331 * (x * x) * (x * x) || log(accept) < 0.5 * x * x + d * (1 - v + log(v)))
+            return small ? d * v * pow(next_uniform(&u), 1 / alpha) : d * v;
+    }
+}
+
+/* Knuth's product of uniforms for small rates, Hormann's transformed rejection for others. */
+double random_poisson(Philox p, double rate, double most) {
+    if (!isfinite(rate) || rate < 0) return NAN;
+    if (rate > most) return most;
+    Uniforms uniforms = {.p = &p};
+    if (rate < 10) {
+        double limit = exp(-rate), product = 1, x = 0;
+        for (;; x++) {
+            product *= next_uniform(&uniforms);
+            if (product <= limit && x <= most) return x;
+        }
+    }
+    double log_rate = log(rate), b = 0.931 + 2.53 * sqrt(rate), a = -0.059 + 0.02483 * b;
+    double inv_alpha = 1.1239 + 1.1328 / (b - 3.4);
+    for (;;) {
+        double u = next_uniform(&uniforms) - 0.5, v = next_uniform(&uniforms), shifted = 0.5 - fabs(u);
+        double k = floor((2 * a / shifted + b) * u + rate + 0.43);
+        if (k > most) continue;
+        if (shifted >= 0.07 && v <= 0.9277 - 3.6224 / (b - 2)) return k;
+        if (k < 0 || (shifted < 0.013 && v > shifted)) continue;
+        double s = log(v * inv_alpha / (a / (shifted * shifted) + b));
+        if (s <= -rate + k * log_rate - lgamma(k + 1)) return k;
+    }
+}
+
+void random_classes(PhiloxStream *s, const double *logits, int64_t classes, double *cdf, int64_t samples,
+                    int64_t *out) {
+    double most = -INFINITY, total = 0;
+    for (int64_t i = 0; i < classes; i++) {
+        if (isfinite(logits[i]) && logits[i] > most) most = logits[i];
+    }
+    for (int64_t i = 0; i < classes; i++) {
+        if (isfinite(logits[i])) total += exp(logits[i] - most);
+        cdf[i] = total;
+    }
+    for (int64_t i = 0; i < samples; i++) {
+        uint32_t x0 = philox_stream_next(s), x1 = philox_stream_next(s);
+        double wanted = uniform_double(x0, x1) * total;
+        int64_t low = 0, high = classes;
+        while (low < high) {
+            int64_t middle = low + (high - low) / 2;
+            if (cdf[middle] > wanted) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        out[i] = low;
+    }
+}
+
+void random_shuffle(Philox p, int64_t *items, int64_t n) {
+    PhiloxStream s = philox_stream(p);
+    for (int64_t i = 0; i + 1 < n; i++) {
+        uint64_t x = philox_stream_next(&s);
+        if (n - i > UINT32_MAX) x |= (uint64_t)philox_stream_next(&s) << 32;
+        int64_t j = i + (int64_t)(x % (uint64_t)(n - i));
+        int64_t t = items[i];
+        items[i] = items[j];
+        items[j] = t;
+    }
+}

@@ -1,0 +1,32 @@
+/* grpc_frame.h: gRPC over HTTP/2: length-prefixed messages, and timeouts. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/str.h"
+#include "net/slice.h"
+
+#define GRPC_MESSAGE_LIMIT ((size_t)INT32_MAX) /* of every implementation */
+
+/* The message with its prefix in front; takes the slices. */
+Message grpc_frame_message(Message *message);
+
+/* Collects the one message of a unary stream. Zero-initialised with a limit is ready. */
+typedef struct GrpcReader {
+    size_t limit; /* longer messages are refused as soon as their prefix is there */
+    uint8_t prefix[5];
+    size_t prefix_len;
+    char *data; /* grows as the bytes come: a prefix alone reserves little */
+    size_t len, got, capacity;
+} GrpcReader;
+
+Error *grpc_reader_feed(GrpcReader *r, Str bytes) MUST_CHECK;
+bool grpc_reader_is_complete(const GrpcReader *r);
+Message grpc_reader_take(GrpcReader *r); /* the complete message */
+void grpc_reader_clear(GrpcReader *r);
+
+enum { GRPC_TIMEOUT_SIZE = 16 };
+Str grpc_timeout_format(int64_t timeout_ns, char out[GRPC_TIMEOUT_SIZE]); /* rounds up; "20S", "1500m" */
+bool grpc_timeout_parse(Str text, int64_t *timeout_ns);                   /* false when malformed */

@@ -1,0 +1,321 @@
+/* loop.c: the thread, the queue of posted tasks, and a heap of timers over one uv_timer.
+
+   Tasks run before and after the loop polls, so what the loop's own thread posts needs no wake-up, and whatever many
+   threads posted meanwhile costs one. The thread sleeps on the descriptor of libuv's epoll, outside libuv: so it can
+   give the turn away meanwhile. */
+#include "net/loop.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/thread.h"
+
+enum {
+    READ_BUFFER_BYTES = 256 * 1024,
+    BURST_NS = 20000, /* tasks that come closer together are cheaper posted: the loop then writes them all at once */
+};
+
+struct Loop {
+    uv_loop_t uv;
+    uv_async_t wake;
+    uv_prepare_t before_poll;
+    uv_check_t after_poll;
+    uv_timer_t alarm;
+    pthread_t thread;
+    char name[16];
+    char *read_buffer;
+
+    pthread_mutex_t mutex; /* guards head, tail, stopped */
+    LoopTask *head, *tail;
+    bool stopped;
+
+    pthread_mutex_t turn;        /* guards what follows, libuv's loop and what users of the loop keep there */
+    _Atomic bool is_turn_wanted; /* the loop's thread comes first */
+    bool is_touched;
+    int64_t last_run_ns; /* of loop_run */
+    LoopTimer **heap;    /* heap[1..count], earliest first */
+    size_t count, capacity;
+    int64_t alarm_ns; /* when the alarm rings; 0: it does not */
+};
+
+/* ---- Tasks ---- */
+
+bool loop_post(Loop *l, LoopTask *task) {
+    task->next = NULL;
+    pthread_mutex_lock(&l->mutex);
+    bool posted = !l->stopped, first = !l->head;
+    if (posted) {
+        if (first)
+            l->head = task;
+        else
+            l->tail->next = task;
+        l->tail = task;
+    }
+    pthread_mutex_unlock(&l->mutex);
+    if (posted && first && !loop_is_here(l)) uv_async_send(&l->wake);
+    return posted;
+}
+
+bool loop_run(Loop *l, LoopTask *task) {
+    if (loop_is_here(l) || atomic_load(&l->is_turn_wanted) || pthread_mutex_trylock(&l->turn) != 0)
+        return loop_post(l, task);
+    int64_t now = clock_mono_ns();
+    pthread_mutex_lock(&l->mutex);
+    bool must_post = l->head || l->stopped; /* behind those posted before */
+    pthread_mutex_unlock(&l->mutex);
+    if (now - l->last_run_ns < BURST_NS) must_post = true;
+    l->last_run_ns = now;
+    if (!must_post) task->fn(task->arg);
+    bool wake = l->is_touched;
+    l->is_touched = false;
+    pthread_mutex_unlock(&l->turn);
+    if (wake) uv_async_send(&l->wake);
+    return !must_post || loop_post(l, task);
+}
+
+void loop_touch(Loop *l) {
+    l->is_touched = true;
+}
+
+static LoopTask *take_tasks(Loop *l) {
+    pthread_mutex_lock(&l->mutex);
+    LoopTask *list = l->head;
+    l->head = l->tail = NULL;
+    pthread_mutex_unlock(&l->mutex);
+    return list;
+}
+
+static void run_tasks(Loop *l) {
+    for (LoopTask *task; (task = take_tasks(l));) {
+        while (task) {
+            LoopTask *next = task->next; /* fn may free or post the task again */
+            task->fn(task->arg);
+            task = next;
+        }
+    }
+}
+
+static void before_poll(uv_prepare_t *handle) {
+    run_tasks(handle->data);
+}
+
+static void after_poll(uv_check_t *handle) {
+    run_tasks(handle->data);
+}
+
+static void woken(uv_async_t *handle) {
+    (void)handle; /* after_poll does the work */
+}
+
+typedef struct WaitedCall {
+    LoopFn *fn;
+    void *arg;
+    Latch done;
+} WaitedCall;
+
+static void run_waited_call(void *arg) {
+    WaitedCall *c = arg;
+    c->fn(c->arg);
+    latch_done(&c->done);
+}
+
+bool loop_call(Loop *l, LoopFn *fn, void *arg) {
+    WaitedCall call = {fn, arg, {.count = 0}};
+    latch_init(&call.done, 1);
+    LoopTask task = {.fn = run_waited_call, .arg = &call};
+    bool posted = loop_post(l, &task);
+    if (posted) latch_wait(&call.done);
+    latch_clear(&call.done);
+    return posted;
+}
+
+/* ---- Timers ---- */
+
+static void put(Loop *l, size_t place, LoopTimer *timer) {
+    l->heap[place] = timer;
+    timer->place = place;
+}
+
+static void sift_up(Loop *l, LoopTimer *timer) {
+    size_t at = timer->place;
+    for (; at > 1 && l->heap[at / 2]->at_ns > timer->at_ns; at /= 2) put(l, at, l->heap[at / 2]);
+    put(l, at, timer);
+}
+
+static void sift_down(Loop *l, LoopTimer *timer) {
+    size_t at = timer->place;
+    for (size_t child; (child = at * 2) <= l->count; at = child) {
+        if (child < l->count && l->heap[child + 1]->at_ns < l->heap[child]->at_ns) child++;
+        if (l->heap[child]->at_ns >= timer->at_ns) break;
+        put(l, at, l->heap[child]);
+    }
+    put(l, at, timer);
+}
+
+static void ring(uv_timer_t *alarm);
+
+static void set_alarm(Loop *l) {
+    if (l->count == 0 || (l->alarm_ns && l->alarm_ns <= l->heap[1]->at_ns)) return;
+    l->alarm_ns = l->heap[1]->at_ns;
+    int64_t delay_ns = l->alarm_ns - clock_mono_ns();
+    uv_update_time(&l->uv);
+    uv_timer_start(&l->alarm, ring, delay_ns > 0 ? (uint64_t)(delay_ns + 999999) / 1000000 : 0, 0);
+    loop_touch(l);
+}
+
+static void ring(uv_timer_t *alarm) {
+    Loop *l = alarm->data;
+    l->alarm_ns = 0;
+    int64_t now = clock_mono_ns();
+    while (l->count > 0 && l->heap[1]->at_ns <= now) {
+        LoopTimer *timer = l->heap[1];
+        loop_timer_stop(l, timer);
+        timer->fn(timer->arg);
+    }
+    set_alarm(l);
+}
+
+void loop_timer_start(Loop *l, LoopTimer *timer, int64_t at_mono_ns, LoopFn *fn, void *arg) {
+    loop_timer_stop(l, timer);
+    *timer = (LoopTimer){at_mono_ns, 0, fn, arg};
+    l->heap = vec_reserve(l->heap, &l->capacity, l->count + 2, sizeof *l->heap);
+    timer->place = ++l->count;
+    sift_up(l, timer);
+    set_alarm(l);
+}
+
+/* The alarm stays: when it rings for nothing it is set anew. */
+void loop_timer_stop(Loop *l, LoopTimer *timer) {
+    if (!timer->place) return;
+    LoopTimer *last = l->heap[l->count--];
+    if (last != timer) {
+        put(l, timer->place, last);
+        sift_up(l, last);
+        sift_down(l, last);
+    }
+    timer->place = 0;
+}
+
+/* ---- Life ---- */
+
+static void sleep_until_work(Loop *l) {
+    int timeout_ms = uv_backend_timeout(&l->uv);
+    l->is_touched = false;
+    if (timeout_ms == 0) return;
+    pthread_mutex_unlock(&l->turn);
+    struct pollfd events = {.fd = uv_backend_fd(&l->uv), .events = POLLIN};
+    poll(&events, 1, timeout_ms);
+    atomic_store(&l->is_turn_wanted, true);
+    pthread_mutex_lock(&l->turn);
+    atomic_store(&l->is_turn_wanted, false);
+}
+
+static bool is_over(Loop *l) {
+    pthread_mutex_lock(&l->mutex);
+    bool over = l->stopped = !l->head && !uv_loop_alive(&l->uv);
+    pthread_mutex_unlock(&l->mutex);
+    return over;
+}
+
+/* Signals, SIGPIPE too, are for other threads; only faults are a thread's own. */
+static void block_signals(void) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP};
+    sigset_t set;
+    sigfillset(&set);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) sigdelset(&set, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &set, NULL);
+}
+
+static void *thread_main(void *arg) {
+    Loop *l = arg;
+    block_signals();
+    pthread_setname_np(pthread_self(), l->name);
+    pthread_mutex_lock(&l->mutex); /* until loop_new has stored the thread's id */
+    pthread_mutex_unlock(&l->mutex);
+    pthread_mutex_lock(&l->turn);
+    while (!is_over(l)) {
+        uv_run(&l->uv, UV_RUN_NOWAIT);
+        run_tasks(l);
+        sleep_until_work(l);
+    }
+    pthread_mutex_unlock(&l->turn);
+    return NULL;
+}
+
+Error *loop_new(const char *name, Loop **out) {
+    Loop *l = xcalloc(1, sizeof *l);
+    int failed = uv_loop_init(&l->uv);
+    if (failed) {
+        free(l);
+        return error_new(CODE_RESOURCE_EXHAUSTED, "cannot start an event loop: %s", uv_strerror(failed));
+    }
+    strncpy(l->name, name, sizeof l->name - 1);
+    l->read_buffer = xmalloc(READ_BUFFER_BYTES);
+    pthread_mutex_init(&l->mutex, NULL);
+    pthread_mutex_init(&l->turn, NULL);
+    l->wake.data = l->before_poll.data = l->after_poll.data = l->alarm.data = l;
+    failed = uv_async_init(&l->uv, &l->wake, woken);
+    uv_prepare_init(&l->uv, &l->before_poll);
+    uv_check_init(&l->uv, &l->after_poll);
+    uv_timer_init(&l->uv, &l->alarm);
+    uv_prepare_start(&l->before_poll, before_poll);
+    uv_check_start(&l->after_poll, after_poll);
+    uv_unref((uv_handle_t *)&l->before_poll);
+    uv_unref((uv_handle_t *)&l->after_poll);
+    uv_unref((uv_handle_t *)&l->alarm);
+    pthread_mutex_lock(&l->mutex);
+    if (!failed && pthread_create(&l->thread, NULL, thread_main, l) != 0) failed = UV_EAGAIN;
+    pthread_mutex_unlock(&l->mutex);
+    if (failed) {
+        loop_free(l);
+        return error_new(CODE_RESOURCE_EXHAUSTED, "cannot start an event loop: %s", uv_strerror(failed));
+    }
+    *out = l;
+    return NULL;
+}
+
+static void let_run_end(void *arg) {
+    Loop *l = arg;
+    uv_unref((uv_handle_t *)&l->wake);
+}
+
+void loop_stop(Loop *l) {
+    LoopTask task = {.fn = let_run_end, .arg = l};
+    loop_post(l, &task);
+    pthread_join(l->thread, NULL);
+}
+
+static void close_handle(uv_handle_t *handle, void *arg) {
+    (void)arg;
+    if (!uv_is_closing(handle)) uv_close(handle, NULL);
+}
+
+void loop_free(Loop *l) {
+    if (!l) return;
+    uv_walk(&l->uv, close_handle, NULL);
+    uv_run(&l->uv, UV_RUN_DEFAULT);
+    uv_loop_close(&l->uv);
+    pthread_mutex_destroy(&l->mutex);
+    pthread_mutex_destroy(&l->turn);
+    free(l->heap);
+    free(l->read_buffer);
+    free(l);
+}
+
+bool loop_is_here(const Loop *l) {
+    return pthread_equal(l->thread, pthread_self());
+}
+
+uv_loop_t *loop_uv(Loop *l) {
+    return &l->uv;
+}
+
+uv_buf_t loop_read_buffer(Loop *l) {
+    return uv_buf_init(l->read_buffer, READ_BUFFER_BYTES);
+}

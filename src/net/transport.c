@@ -1,0 +1,85 @@
+/* transport.c: hands each function of transport.h to the implementation's table. */
+#include "net/transport.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/thread.h"
+#include "net/transport_internal.h"
+
+Channel *transport_channel(Transport *t, Str address) {
+    return t->table->channel(t, address);
+}
+
+Error *transport_serve(Transport *t, Str address, const ServerOptions *options, char **bound_address) {
+    return t->table->serve(t, address, options, bound_address);
+}
+
+void transport_stop_serving(Transport *t, int64_t grace_ms) {
+    t->table->stop_serving(t, grace_ms);
+}
+
+TransportStats transport_stats(Transport *t) {
+    return t->table->stats(t);
+}
+
+void transport_free(Transport *t) {
+    if (t) t->table->free(t);
+}
+
+Channel *channel_ref(Channel *c) {
+    refcount_inc(&c->users);
+    return c;
+}
+
+void channel_unref(Channel *c) {
+    if (c && refcount_dec(&c->users)) c->table->close(c);
+}
+
+Str channel_address(const Channel *c) {
+    return str_of(c->address);
+}
+
+bool channel_is_connected(const Channel *c) {
+    return c->table->is_connected((Channel *)c);
+}
+
+char *channel_last_error(const Channel *c) {
+    return c->table->last_error((Channel *)c);
+}
+
+Call *channel_call(Channel *c, const char *path, Message *request, CallOptions options, CallDone *done, void *arg) {
+    return c->table->call(c, path, request, options, done, arg);
+}
+
+void call_cancel(Call *call) {
+    call->table->cancel(call);
+}
+
+void call_unref(Call *call) {
+    if (call) call->table->unref(call);
+}
+
+typedef struct Waiter {
+    Latch latch;
+    Error *err;
+    Message reply;
+} Waiter;
+
+static void wake_waiter(void *arg, Error *err, Message *reply) {
+    Waiter *w = arg;
+    w->err = err;
+    if (reply) w->reply = message_move(reply);
+    latch_done(&w->latch);
+}
+
+Error *channel_call_wait(Channel *c, const char *path, Message *request, CallOptions options, Message *reply) {
+    Waiter w = {.err = NULL};
+    latch_init(&w.latch, 1);
+    Call *call = channel_call(c, path, request, options, wake_waiter, &w);
+    latch_wait(&w.latch);
+    latch_clear(&w.latch);
+    call_unref(call);
+    if (!w.err) *reply = w.reply;
+    return w.err;
+}

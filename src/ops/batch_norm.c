@@ -1,0 +1,211 @@
+/* batch_norm.c: FusedBatchNorm in its three forms, and the gradients. */
+#include "kernels/batch_norm.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ops/elements.h"
+#include "ops/op_list.h"
+
+const OpDef batch_norm_ops[] = {
+    {"FusedBatchNorm",
+     "x: T, scale: T, offset: T, mean: T, variance: T -> y: T, batch_mean: T, batch_variance: T, reserve_space_1: T, "
+     "reserve_space_2: T",
+     "T: {float}; epsilon: float = 9.9999997e-05; exponential_avg_factor: float = 1.0; data_format: {'NHWC', 'NCHW'} "
+     "= 'NHWC'; is_training: bool = true",
+     0},
+    {"FusedBatchNormV2",
+     "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, "
+     "reserve_space_2: U",
+     "T: {half, bfloat16, float}; U: {float}; epsilon: float = 9.9999997e-05; exponential_avg_factor: float = 1.0; "
+     "data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
+     0},
+    {"FusedBatchNormV3",
+     "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, "
+     "reserve_space_2: U, reserve_space_3: U",
+     "T: {half, bfloat16, float}; U: {bfloat16, float}; epsilon: float = 9.9999997e-05; exponential_avg_factor: "
+     "float = 1.0; data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'; is_training: bool = true",
+     0},
+    {"FusedBatchNormGrad",
+     "y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T -> x_backprop: T, scale_backprop: T, "
+     "offset_backprop: T, reserve_space_3: T, reserve_space_4: T",
+     "T: {float}; epsilon: float = 9.9999997e-05; data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = "
+     "true",
+     0},
+    {"FusedBatchNormGradV2",
+     "y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U -> x_backprop: T, scale_backprop: U, "
+     "offset_backprop: U, reserve_space_3: U, reserve_space_4: U",
+     "T: {half, bfloat16, float}; U: {float}; epsilon: float = 9.9999997e-05; data_format: {'NHWC', 'NCHW'} = "
+     "'NHWC'; is_training: bool = true",
+     0},
+    {"FusedBatchNormGradV3",
+     "y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U, reserve_space_3: U -> x_backprop: "
+     "T, scale_backprop: U, offset_backprop: U, reserve_space_4: U, reserve_space_5: U",
+     "T: {half, bfloat16, float}; U: {float}; epsilon: float = 9.9999997e-05; data_format: {'NHWC', 'NCHW', 'NDHWC', "
+     "'NCDHW'} = 'NHWC'; is_training: bool = true",
+     0},
+    {0},
+};
+
+typedef struct NormState {
+    float epsilon, factor; /* factor: how much the new averages count */
+    bool channels_first, training;
+} NormState;
+
+static Error *norm_init(const Node *node, void *state) {
+    NormState *st = state;
+    Str format, value;
+    Error *err = node_attr_float(node, "epsilon", &st->epsilon);
+    if (!err) err = node_attr_bool(node, "is_training", &st->training);
+    if (!err) err = node_attr_string(node, "data_format", &format);
+    if (err) return err;
+    st->channels_first = str_starts(format, STR("NC"));
+    st->factor = 1;
+    return node_attr(node, "exponential_avg_factor", &value)
+               ? node_attr_float(node, "exponential_avg_factor", &st->factor)
+               : NULL;
+}
+
+typedef struct NormFns {
+    RangeFn *moments, *normalize, *sums, *grad;
+} NormFns;
+
+static const NormFns *functions_of(DataType t) {
+    static const NormFns f32 = {batch_moments_f32, batch_normalize_f32, batch_norm_sums_f32, batch_norm_grad_f32};
+    static const NormFns f16 = {batch_moments_f16, batch_normalize_f16, batch_norm_sums_f16, batch_norm_grad_f16};
+    static const NormFns bf16 = {batch_moments_bf16, batch_normalize_bf16, batch_norm_sums_bf16, batch_norm_grad_bf16};
+    return t == DT_HALF ? &f16 : t == DT_BFLOAT16 ? &bf16 : &f32;
+}
+
+/* Checks x and finds its channels. */
+static Error *norm_sizes(const NormState *st, const Tensor *x, BatchNorm *b) {
+    int rank = x->shape.rank;
+    if (rank != 4 && rank != 5) return error_invalid("input must be 4 or 5-dimensional%s", shape_text(&x->shape).text);
+    int c = st->channels_first ? 1 : rank - 1;
+    b->outer = shape_prod(&x->shape, 0, c);
+    b->channels = x->shape.dims[c];
+    b->inner = shape_prod(&x->shape, c + 1, rank);
+    b->epsilon = st->epsilon;
+    b->training = st->training;
+    return NULL;
+}
+
+/* Input i is one float for each channel. */
+static Error *check_vector(const KernelContext *k, int i, const char *what, int64_t channels) {
+    const Tensor *t = k->in[i];
+    if (t->dtype != DT_FLOAT) return error_unimplemented("%s of type %s", what, dtype_name(t->dtype));
+    if (t->shape.rank != 1) return error_invalid("%s must be 1-dimensional%s", what, shape_text(&t->shape).text);
+    if (t->count != channels) {
+        return error_invalid("%s must have the same number of elements as the channels of x, got %lld and %lld", what,
+                             (long long)t->count, (long long)channels);
+    }
+    return NULL;
+}
+
+static void over_channels(KernelContext *k, BatchNorm *b, RangeFn *fn) {
+    int64_t pixels = b->outer * b->inner, grain = 65536 / (pixels > 0 ? pixels : 1) + 1;
+    threadpool_parallel_for(k->pool, b->channels, grain < 16 ? 16 : grain, fn, b);
+}
+
+/* The new running averages; the variance is made unbiased. */
+static void running_averages(KernelContext *k, const BatchNorm *b, float factor, float *mean, float *variance) {
+    const float *old_mean = tensor_f32(k->in[3]), *old_variance = tensor_f32(k->in[4]);
+    double pixels = (double)(b->outer * b->inner);
+    float adjust = (float)(pixels / (pixels > 1 ? pixels - 1 : 1));
+    for (int64_t c = 0; c < b->channels; c++) {
+        mean[c] = b->mean[c];
+        variance[c] = b->variance[c] * adjust;
+        if (factor == 1) continue;
+        mean[c] = (1 - factor) * old_mean[c] + factor * mean[c];
+        variance[c] = (1 - factor) * old_variance[c] + factor * variance[c];
+    }
+}
+
+static Error *norm_run(KernelContext *k) {
+    const NormState *st = k->state;
+    Tensor *x = k->in[0], *out[6] = {NULL};
+    const NormFns *fns = functions_of(x->dtype);
+    BatchNorm b = {.x = x->data, .scale = tensor_f32(k->in[1]), .offset = tensor_f32(k->in[2])};
+    Error *err = norm_sizes(st, x, &b);
+    if (!err) err = check_vector(k, 1, "scale", b.channels);
+    if (!err) err = check_vector(k, 2, "offset", b.channels);
+    if (!err && (!st->training || st->factor != 1)) {
+        err = check_vector(k, 3, "mean", b.channels);
+        if (!err) err = check_vector(k, 4, "variance", b.channels);
+        err = error_wrap(err, "%s", st->training ? "When exponential_avg_factor != 1" : "When is_training=false");
+    }
+    if (err) return err;
+
+    Shape vector = shape_vector(b.channels), scalar = SHAPE_SCALAR;
+    for (int i = 0; i < k->output_count; i++) {
+        out[i] = i == 0 ? kernel_output_from(k, 0, 0, &x->shape) : kernel_output(k, i, i == 5 ? &scalar : &vector);
+        if (!out[i]) return NULL;
+        if (i == 5) memset(out[i]->data, 0, tensor_bytes(out[i]));
+    }
+    float *mean = tensor_f32(out[1]), *variance = tensor_f32(out[2]);
+    b.mean = tensor_f32(out[3]);
+    b.variance = tensor_f32(out[4]);
+    b.y = out[0]->data;
+    if (x->count == 0) {
+        for (int64_t c = 0; c < b.channels; c++) mean[c] = variance[c] = b.mean[c] = b.variance[c] = NAN;
+        return NULL;
+    }
+    if (st->training) {
+        over_channels(k, &b, fns->moments);
+        running_averages(k, &b, st->factor, mean, variance);
+    } else {
+        for (int64_t c = 0; c < b.channels; c++) {
+            mean[c] = b.mean[c] = tensor_f32(k->in[3])[c];
+            variance[c] = b.variance[c] = tensor_f32(k->in[4])[c];
+        }
+    }
+    over_channels(k, &b, fns->normalize);
+    return NULL;
+}
+
+/* Inputs: dy, x, scale, and the mean and variance that the forward op used. */
+static Error *norm_grad_run(KernelContext *k) {
+    const NormState *st = k->state;
+    Tensor *dy = k->in[0], *x = k->in[1], *out[5];
+    const NormFns *fns = functions_of(x->dtype);
+    BatchNorm b = {.x = x->data,
+                   .dy = dy->data,
+                   .scale = tensor_f32(k->in[2]),
+                   .mean = tensor_f32(k->in[3]),
+                   .variance = tensor_f32(k->in[4])};
+    Error *err = norm_sizes(st, x, &b);
+    if (!err && !shape_eq(&dy->shape, &x->shape)) {
+        err = error_invalid("x and y_backprop must have same shape, but x has shape %s and y_backprop has shape %s",
+                            shape_text(&x->shape).text, shape_text(&dy->shape).text);
+    }
+    if (!err) err = check_vector(k, 2, "scale", b.channels);
+    if (!err) err = check_vector(k, 3, "reserve_space_1", b.channels);
+    if (!err) err = check_vector(k, 4, "reserve_space_2", b.channels);
+    if (err) return err;
+
+    Shape vector = shape_vector(b.channels), empty = shape_vector(0);
+    for (int i = 0; i < 5; i++) {
+        out[i] = i == 0 ? kernel_output_from(k, 0, 0, &x->shape) : kernel_output(k, i, i < 3 ? &vector : &empty);
+        if (!out[i]) return NULL;
+    }
+    b.y = out[0]->data;
+    b.sum_dy_x = tensor_f32(out[1]);
+    b.sum_dy = tensor_f32(out[2]);
+    over_channels(k, &b, fns->sums);
+    if (x->count > 0) over_channels(k, &b, fns->grad);
+    for (int64_t c = 0; c < b.channels; c++) b.sum_dy_x[c] /= sqrtf(b.variance[c] + b.epsilon);
+    return NULL;
+}
+
+#define TYPES(run) [DT_FLOAT] = run, [DT_HALF] = run, [DT_BFLOAT16] = run
+#define STATE .state_size = sizeof(NormState), .init = norm_init, .flags = KERNEL_EXPENSIVE
+
+const KernelDef batch_norm_cpu[] = {
+    {"FusedBatchNorm", .by_type = {TYPES(norm_run)}, STATE},
+    {"FusedBatchNormV2", .by_type = {TYPES(norm_run)}, STATE},
+    {"FusedBatchNormV3", .by_type = {TYPES(norm_run)}, STATE},
+    {"FusedBatchNormGrad", .by_type = {TYPES(norm_grad_run)}, STATE},
+    {"FusedBatchNormGradV2", .by_type = {TYPES(norm_grad_run)}, STATE},
+    {"FusedBatchNormGradV3", .by_type = {TYPES(norm_grad_run)}, STATE},
+    {0},
+};

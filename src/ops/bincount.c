@@ -1,0 +1,119 @@
+/* bincount.c: Bincount, DenseBincount, HistogramFixedWidth: how often each value or range occurs. */
+#include "base/float16.h"
+#include "ops/elements.h"
+#include "ops/op_list.h"
+
+const OpDef bincount_ops[] = {
+    {"Bincount", "arr: int32, size: int32, weights: T -> bins: T", "T: {int32, int64, float, double}", 0},
+    {"DenseBincount", "input: Tidx, size: Tidx, weights: T -> output: T",
+     "Tidx: {int32, int64}; T: {int32, int64, float, double}; binary_output: bool = false", 0},
+    {"HistogramFixedWidth", "values: T, value_range: T, nbins: int32 -> out: dtype",
+     "T: {int32, int64, float, double}; dtype: {int32, int64} = int32", 0},
+    {0},
+};
+
+typedef struct BinState {
+    bool binary; /* only whether it occurs */
+} BinState;
+
+static Error *dense_init(const Node *node, void *state) {
+    return node_attr_bool(node, "binary_output", &((BinState *)state)->binary);
+}
+
+/* One row of values into one row of bins. */
+static Error *count_row(const Tensor *values, int64_t from, int64_t n, const Tensor *weights, bool binary, int64_t bins,
+                        const RowMath *math, size_t size, char *out) {
+    for (int64_t i = from; i < from + n; i++) {
+        int64_t bin = index_at(values, i);
+        if (bin < 0) return error_invalid("Input must be non-negative");
+        if (bin >= bins) continue;
+        char *to = out + (size_t)bin * size;
+        if (binary) {
+            memcpy(to, math->one, size);
+        } else {
+            math->add(to, weights->count ? (const char *)weights->data + (size_t)i * size : math->one, 1);
+        }
+    }
+    return NULL;
+}
+
+static Error *bincount(KernelContext *k, bool binary, bool rows_allowed) {
+    const Tensor *values = k->in[0], *weights = k->in[2];
+    const RowMath *math = row_math(weights->dtype);
+    int64_t bins;
+    if (!math) return error_unimplemented("Bincount of type %s", dtype_name(weights->dtype));
+    if (k->in[1]->count != 1) return error_invalid("Shape must be rank 0 but is rank %d", k->in[1]->shape.rank);
+    bins = index_at(k->in[1], 0);
+    if (bins < 0) return error_invalid("size (%lld) must be non-negative", (long long)bins);
+    if (rows_allowed && values->shape.rank > 2)
+        return error_invalid("Shape must be at most rank 2 but is rank %d", values->shape.rank);
+    if (weights->count != 0 && !shape_eq(&weights->shape, &values->shape))
+        return error_invalid(
+            "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts as all "
+            "weights equal to 1. Received %s",
+            shape_text(&weights->shape).text);
+    bool matrix = rows_allowed && values->shape.rank == 2;
+    Shape shape = matrix ? shape_matrix(values->shape.dims[0], bins) : shape_vector(bins);
+    Tensor *out = kernel_output(k, 0, &shape);
+    if (!out) return NULL;
+    memset(out->data, 0, tensor_bytes(out));
+    size_t size = dtype_size(out->dtype);
+    int64_t rows = matrix ? shape.dims[0] : 1, width = rows > 0 ? values->count / rows : 0;
+    for (int64_t r = 0; r < rows; r++) {
+        Error *err = count_row(values, r * width, width, weights, binary, bins, math, size,
+                               (char *)out->data + (size_t)(r * bins) * size);
+        if (err) return err;
+    }
+    return NULL;
+}
+
+static Error *run_bincount(KernelContext *k) {
+    return bincount(k, false, false);
+}
+
+static Error *run_dense_bincount(KernelContext *k) {
+    return bincount(k, ((const BinState *)k->state)->binary, true);
+}
+
+static double number_at(const Tensor *t, int64_t i) {
+    switch (t->dtype) {
+        case DT_FLOAT:
+            return tensor_f32(t)[i];
+        case DT_DOUBLE:
+            return tensor_f64(t)[i];
+        default:
+            return (double)index_at(t, i);
+    }
+}
+
+static Error *run_histogram(KernelContext *k) {
+    const Tensor *values = k->in[0], *range = k->in[1];
+    if (range->shape.rank != 1 || range->count != 2)
+        return error_invalid("value_range should be a vector of 2 elements, got shape %s",
+                             shape_text(&range->shape).text);
+    if (k->in[2]->count != 1) return error_invalid("nbins should be a scalar");
+    double low = number_at(range, 0), high = number_at(range, 1);
+    int64_t bins = index_at(k->in[2], 0);
+    if (!(low < high))
+        return error_invalid("value_range should satisfy value_range[0] < value_range[1], but got '[%g, %g]'", low,
+                             high);
+    if (bins <= 0) return error_invalid("nbins should be a positive number, but got '%lld'", (long long)bins);
+    Shape shape = shape_vector(bins);
+    Tensor *out = kernel_output(k, 0, &shape);
+    if (!out) return NULL;
+    memset(out->data, 0, tensor_bytes(out));
+    double step = (high - low) / (double)bins;
+    for (int64_t i = 0; i < values->count; i++) {
+        double at = (number_at(values, i) - low) / step;
+        int64_t bin = at > 0 ? (at < (double)(bins - 1) ? (int64_t)at : bins - 1) : 0;
+        index_put(out, bin, index_at(out, bin) + 1);
+    }
+    return NULL;
+}
+
+const KernelDef bincount_cpu[] = {
+    {"Bincount", .run = run_bincount},
+    {"DenseBincount", .run = run_dense_bincount, .state_size = sizeof(BinState), .init = dense_init},
+    {"HistogramFixedWidth", .run = run_histogram},
+    {0},
+};

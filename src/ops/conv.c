@@ -1,0 +1,333 @@
+/* conv.c: Conv2D, DepthwiseConv2dNative, their gradients by input and by filter, _FusedConv2D. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/float16.h"
+#include "kernels/conv2d.h"
+#include "ops/elements.h"
+#include "ops/fused.h"
+#include "ops/op_list.h"
+#include "ops/window.h"
+
+const OpDef conv_ops[] = {
+    {"Conv2D", "input: T, filter: T -> output: T",
+     "T: {half, bfloat16, float, double, int32}; strides: list(int); use_cudnn_on_gpu: bool = true; padding: "
+     "{'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; "
+     "dilations: list(int) = [1, 1, 1, 1]",
+     0},
+    {"Conv2DBackpropInput", "input_sizes: int32, filter: T, out_backprop: T -> output: T",
+     "T: {half, bfloat16, float, double, int32}; strides: list(int); use_cudnn_on_gpu: bool = true; padding: "
+     "{'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; "
+     "dilations: list(int) = [1, 1, 1, 1]",
+     0},
+    {"Conv2DBackpropFilter", "input: T, filter_sizes: int32, out_backprop: T -> output: T",
+     "T: {half, bfloat16, float, double}; strides: list(int); use_cudnn_on_gpu: bool = true; padding: {'SAME', "
+     "'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: "
+     "list(int) = [1, 1, 1, 1]",
+     0},
+    {"DepthwiseConv2dNative", "input: T, filter: T -> output: T",
+     "T: {half, bfloat16, float, double}; strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; "
+     "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: list(int) = [1, 1, 1, "
+     "1]",
+     0},
+    {"DepthwiseConv2dNativeBackpropInput", "input_sizes: int32, filter: T, out_backprop: T -> output: T",
+     "T: {half, bfloat16, float, double}; strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; "
+     "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: list(int) = [1, 1, 1, "
+     "1]",
+     0},
+    {"DepthwiseConv2dNativeBackpropFilter", "input: T, filter_sizes: int32, out_backprop: T -> output: T",
+     "T: {half, bfloat16, float, double}; strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; "
+     "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: list(int) = [1, 1, 1, "
+     "1]",
+     0},
+    {"_FusedConv2D", "input: T, filter: T, args: TArgs, host_args: num_host_args * float -> output: T",
+     "T: {half, float, double, int8, qint8}; TArgs: list(type) >= 1; num_args: int >= 0; num_host_args: int >= 0 = "
+     "0; strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; data_format: "
+     "{'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'; filter_format: {'HWIO', 'OIHW', 'OIHW_VECT_I'} = 'HWIO'; dilations: "
+     "list(int) = [1, 1, 1, 1]; use_cudnn_on_gpu: bool = true; fused_ops: list(string) = []; epsilon: float = "
+     "9.9999997e-05; leakyrelu_alpha: float = 0.20000000298",
+     0},
+    {0},
+};
+
+typedef struct ConvState {
+    Window win;
+    bool depthwise; /* each channel has filters of its own: a convolution in as many groups, with the same memory */
+    Conv2dCache *cache;
+    FusedTail tail; /* of _FusedConv2D */
+} ConvState;
+
+static Error *conv_init(const Node *node, void *state) {
+    ConvState *st = state;
+    Error *err = window_init(&st->win, node);
+    if (err) return err;
+    st->depthwise = str_starts(node->op, STR("Depthwise"));
+    const Window *w = &st->win;
+    if (w->strides[0] != 1 || w->strides[w->c] != 1) {
+        return error_unimplemented(
+            "Current implementation does not yet support strides in the batch and depth dimensions.");
+    }
+    if (w->strides[w->h] < 1 || w->strides[w->w] < 1) {
+        return error_invalid("Row and column strides should be larger than 0.");
+    }
+    if (w->dilations[0] != 1 || w->dilations[w->c] != 1) {
+        return error_unimplemented(
+            "Current implementation does not yet support dilations in the batch and depth dimensions.");
+    }
+    if (w->dilations[w->h] < 1 || w->dilations[w->w] < 1) {
+        return error_invalid("Dilated rates should be larger than 0.");
+    }
+    st->cache = conv2d_cache_new();
+    return NULL;
+}
+static Error *fused_init(const Node *node, void *state) {
+    ConvState *st = state;
+    Error *err = conv_init(node, state);
+    return err ? err : fused_tail_init(&st->tail, node);
+}
+static void conv_clear(void *state) {
+    ConvState *st = state;
+    conv2d_cache_free(st->cache);
+    st->cache = NULL;
+}
+
+/* Works out all sizes from those of image and filter. */
+static Error *conv_shape(const ConvState *st, const Shape *in, const Shape *filter, Conv2dShape *s) {
+    const Window *w = &st->win;
+    if (in->rank != 4) return error_invalid("convolution input must be 4-dimensional: %s", shape_text(in).text);
+    if (filter->rank != 4)
+        return error_invalid("convolution filter must be 4-dimensional: %s", shape_text(filter).text);
+    for (int d = 0; d < 4; d++) {
+        if (in->dims[d] > INT32_MAX || filter->dims[d] > INT32_MAX) {
+            return error_invalid("convolution of %s with %s is too large", shape_text(in).text,
+                                 shape_text(filter).text);
+        }
+        if (filter->dims[d] <= 0)
+            return error_invalid("filter must not have zero elements (i.e. all dimensions must be non-zero)");
+    }
+    int64_t in_c = in->dims[w->c], filter_c = filter->dims[2], out_c = filter->dims[3];
+    if (st->depthwise) {
+        if (in_c != filter_c) {
+            return error_invalid("input and filter must have the same depth: %lld vs %lld", (long long)in_c,
+                                 (long long)filter_c);
+        }
+        out_c *= in_c;
+        filter_c = 1;
+    }
+    if (in_c % filter_c != 0) {
+        return error_invalid("input depth must be evenly divisible by filter depth: %lld vs %lld", (long long)in_c,
+                             (long long)filter_c);
+    }
+    int64_t groups = in_c / filter_c;
+    if (groups > 0 && out_c % groups != 0) {
+        return error_invalid("output depth must be evenly divisible by number of groups: %lld vs %lld",
+                             (long long)out_c, (long long)groups);
+    }
+    Span h, v;
+    Error *err = window_span(w, w->h, in->dims[w->h], filter->dims[0], &h);
+    if (!err) err = window_span(w, w->w, in->dims[w->w], filter->dims[1], &v);
+    if (err) return err;
+    *s = (Conv2dShape){
+        .batch = in->dims[0],
+        .in_h = in->dims[w->h],
+        .in_w = in->dims[w->w],
+        .in_c = in_c,
+        .out_h = h.out,
+        .out_w = v.out,
+        .out_c = out_c,
+        .k_h = filter->dims[0],
+        .k_w = filter->dims[1],
+        .groups = groups,
+        .stride_h = w->strides[w->h],
+        .stride_w = w->strides[w->w],
+        .dilation_h = w->dilations[w->h],
+        .dilation_w = w->dilations[w->w],
+        .pad_top = h.before,
+        .pad_left = v.before,
+        .channels_first = w->channels_first,
+    };
+    return NULL;
+}
+
+static Shape image_shape(const Window *w, int64_t batch, int64_t h, int64_t wide, int64_t c) {
+    Shape s = {.rank = 4};
+    s.dims[0] = batch;
+    s.dims[w->h] = h;
+    s.dims[w->w] = wide;
+    s.dims[w->c] = c;
+    return s;
+}
+
+/* ---- Half types are computed in float ---- */
+
+static void widen(const Tensor *from, float *to) {
+    const uint16_t *x = from->data;
+    for (int64_t i = 0; i < from->count; i++) {
+        to[i] = from->dtype == DT_HALF ? half_to_float(x[i]) : bfloat16_to_float(x[i]);
+    }
+}
+static void narrow(const float *from, Tensor *to) {
+    uint16_t *z = to->data;
+    for (int64_t i = 0; i < to->count; i++) {
+        z[i] = to->dtype == DT_HALF ? float_to_half(from[i]) : float_to_bfloat16(from[i]);
+    }
+}
+
+/* t[0..2] are image, filter and output; the one that `kind` computes is written. */
+static Error *convolve(KernelContext *k, Conv2dKind kind, const Conv2dShape *s, Tensor *const *t) {
+    const ConvState *st = k->state;
+    int result = kind == CONV2D_FORWARD ? 2 : kind == CONV2D_BACK_INPUT ? 0 : 1;
+    if (t[result]->count == 0) return NULL;
+    if (t[0]->count == 0 || t[2]->count == 0) {
+        memset(t[result]->data, 0, tensor_bytes(t[result]));
+        return NULL;
+    }
+    DataType dtype = t[0]->dtype;
+    if (dtype == DT_DOUBLE || dtype == DT_INT32) {
+        (dtype == DT_DOUBLE ? conv2d_plain_f64 : conv2d_plain_i32)(kind, s, t[0]->data, t[1]->data, t[2]->data);
+        return NULL;
+    }
+    Tensor *wide[3] = {NULL, NULL, NULL};
+    float *data[3];
+    Error *err = NULL;
+    for (int i = 0; i < 3; i++) {
+        data[i] = t[i]->data;
+        if (dtype == DT_FLOAT) continue;
+        wide[i] = kernel_scratch(k, DT_FLOAT, &t[i]->shape);
+        if (!wide[i]) goto out;
+        data[i] = wide[i]->data;
+        if (i != result) widen(t[i], data[i]);
+    }
+    if (!conv2d_f32(st->cache, kind, s, data[0], data[1], data[2], k->pool)) {
+        conv2d_plain_f32(kind, s, data[0], data[1], data[2]);
+    }
+    if (wide[result]) narrow(data[result], t[result]);
+out:
+    for (int i = 0; i < 3; i++) tensor_unref(wide[i]);
+    return err;
+}
+
+/* ---- The ops ---- */
+
+static Error *forward(KernelContext *k, Conv2dShape *s, Tensor **z) {
+    const ConvState *st = k->state;
+    *z = NULL;
+    Error *err = conv_shape(st, &k->in[0]->shape, &k->in[1]->shape, s);
+    if (err) return err;
+    Shape shape = image_shape(&st->win, s->batch, s->out_h, s->out_w, s->out_c);
+    *z = kernel_output(k, 0, &shape);
+    if (!*z) return NULL;
+    return convolve(k, CONV2D_FORWARD, s, (Tensor *[]){k->in[0], k->in[1], *z});
+}
+
+static Error *conv2d_run(KernelContext *k) {
+    Conv2dShape s;
+    Tensor *z;
+    return forward(k, &s, &z);
+}
+
+static Error *fused_run(KernelContext *k) {
+    const ConvState *st = k->state;
+    Conv2dShape s;
+    Tensor *z;
+    if (st->win.channels_first) return error_unimplemented("_FusedConv2D with data format NCHW");
+    Error *err = fused_tail_check(&st->tail, k, 2);
+    if (!err && k->in[1]->shape.rank == 4) err = fused_tail_sizes(&st->tail, k, 2, k->in[1]->shape.dims[3]);
+    if (!err) err = forward(k, &s, &z);
+    if (err || !z || k->error) return err;
+    return fused_tail_run(&st->tail, k, 2, z, s.out_c);
+}
+
+/* A shape that is given as an input; image sizes may be height and width alone. */
+static Error *read_sizes(const KernelContext *k, int input, const char *what, Shape *out) {
+    const Tensor *t = k->in[input];
+    if (t->shape.rank != 1 || t->count != 4) {
+        return error_invalid("%.*s: %s must have 4 elements, got shape %s", STR_ARG(k->node->op), what,
+                             shape_text(&t->shape).text);
+    }
+    out->rank = 4;
+    for (int d = 0; d < 4; d++) {
+        out->dims[d] = tensor_index(t, d);
+        if (out->dims[d] < 0) {
+            return error_invalid("%.*s: %s[%d] = %lld must not be negative", STR_ARG(k->node->op), what, d,
+                                 (long long)out->dims[d]);
+        }
+    }
+    return NULL;
+}
+
+/* out_backprop must be what the forward convolution would give. */
+static Error *check_backprop(const KernelContext *k, const Conv2dShape *s, const Shape *dz) {
+    const Window *w = &((const ConvState *)k->state)->win;
+    const char *op = str_ends(k->node->op, STR("Input")) ? "Conv2DCustomBackpropInput" : "Conv2DCustomBackpropFilter";
+    if (dz->rank != 4) return error_invalid("%s: out_backprop must be 4-dimensional", op);
+    if (dz->dims[0] != s->batch) {
+        return error_invalid(
+            "%s: input and out_backprop must have the same batch size. Input batch: %lld, outbackprop "
+            "batch: %lld, batch_dim: 0",
+            op, (long long)s->batch, (long long)dz->dims[0]);
+    }
+    if (dz->dims[w->c] != s->out_c) {
+        return error_invalid("%s: filter and out_backprop must have the same out_depth", op);
+    }
+    for (int i = 0; i < 2; i++) {
+        int d = i == 0 ? w->h : w->w;
+        int64_t want = i == 0 ? s->out_h : s->out_w;
+        if (dz->dims[d] == want) continue;
+        return error_invalid(
+            "%s: Size of out_backprop doesn't match computed: actual = %lld, computed = %lld "
+            "spatial_dim: %d input: %lld filter: %lld output: %lld stride: %lld dilation: %lld",
+            op, (long long)dz->dims[d], (long long)want, d, (long long)(i == 0 ? s->in_h : s->in_w),
+            (long long)(i == 0 ? s->k_h : s->k_w), (long long)dz->dims[d], (long long)w->strides[d],
+            (long long)w->dilations[d]);
+    }
+    return NULL;
+}
+
+static Error *back_input_run(KernelContext *k) {
+    const ConvState *st = k->state;
+    const Tensor *filter = k->in[1], *dz = k->in[2], *sizes = k->in[0];
+    Conv2dShape s;
+    Shape in = SHAPE_SCALAR;
+    Error *err = NULL;
+    if (sizes->shape.rank == 1 && sizes->count == 2 && filter->shape.rank == 4 && dz->shape.rank == 4) {
+        in = image_shape(&st->win, dz->shape.dims[0], tensor_index(sizes, 0), tensor_index(sizes, 1),
+                         filter->shape.dims[2]);
+        if (in.dims[st->win.h] < 0 || in.dims[st->win.w] < 0) err = error_invalid("input_sizes must not be negative");
+    } else {
+        err = read_sizes(k, 0, "input_sizes", &in);
+    }
+    if (!err) err = conv_shape(st, &in, &filter->shape, &s);
+    if (!err) err = check_backprop(k, &s, &dz->shape);
+    if (err) return err;
+    Tensor *dx = kernel_output(k, 0, &in);
+    if (!dx) return NULL;
+    return convolve(k, CONV2D_BACK_INPUT, &s, (Tensor *[]){dx, k->in[1], k->in[2]});
+}
+
+static Error *back_filter_run(KernelContext *k) {
+    const ConvState *st = k->state;
+    Conv2dShape s;
+    Shape filter = SHAPE_SCALAR;
+    Error *err = read_sizes(k, 1, "filter_sizes", &filter);
+    if (!err) err = conv_shape(st, &k->in[0]->shape, &filter, &s);
+    if (!err) err = check_backprop(k, &s, &k->in[2]->shape);
+    if (err) return err;
+    Tensor *dw = kernel_output(k, 0, &filter);
+    if (!dw) return NULL;
+    return convolve(k, CONV2D_BACK_FILTER, &s, (Tensor *[]){k->in[0], dw, k->in[2]});
+}
+
+#define TYPES(run) [DT_FLOAT] = run, [DT_HALF] = run, [DT_BFLOAT16] = run, [DT_DOUBLE] = run, [DT_INT32] = run
+#define STATE(f) .state_size = sizeof(ConvState), .init = f, .clear = conv_clear, .flags = KERNEL_EXPENSIVE
+
+const KernelDef conv_cpu[] = {
+    {"Conv2D", .by_type = {TYPES(conv2d_run)}, STATE(conv_init)},
+    {"Conv2DBackpropInput", .by_type = {TYPES(back_input_run)}, STATE(conv_init)},
+    {"Conv2DBackpropFilter", .by_type = {TYPES(back_filter_run)}, STATE(conv_init)},
+    {"DepthwiseConv2dNative", .by_type = {TYPES(conv2d_run)}, STATE(conv_init)},
+    {"DepthwiseConv2dNativeBackpropInput", .by_type = {TYPES(back_input_run)}, STATE(conv_init)},
+    {"DepthwiseConv2dNativeBackpropFilter", .by_type = {TYPES(back_filter_run)}, STATE(conv_init)},
+    {"_FusedConv2D", .by_type = {[DT_FLOAT] = fused_run, [DT_HALF] = fused_run}, STATE(fused_init)},
+    {0},
+};

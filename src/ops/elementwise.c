@@ -1,0 +1,106 @@
+/* elementwise.c: allocates the output of an element-wise op and shares its elements among threads. */
+#include "ops/elementwise.h"
+
+enum { GRAIN = 32768 };
+
+Error *incompatible_shapes(const Shape *x, const Shape *y) {
+    return error_invalid("Incompatible shapes: %s vs. %s", shape_text(x).text, shape_text(y).text);
+}
+
+typedef struct UnaryJob {
+    UnaryLoop *loop;
+    const void *param;
+    char *z;
+    const char *x;
+    size_t z_size, x_size;
+} UnaryJob;
+
+static void unary_range(void *arg, int64_t begin, int64_t end) {
+    UnaryJob *job = arg;
+    job->loop(job->param, job->z + (size_t)begin * job->z_size, job->x + (size_t)begin * job->x_size, end - begin);
+}
+
+Error *unary_run(KernelContext *k, UnaryLoop *loop) {
+    Tensor *x = k->in[0];
+    Tensor *z = kernel_output_from(k, 0, 0, &x->shape);
+    if (!z) return NULL;
+    UnaryJob job = {loop, k->state, z->data, x->data, dtype_size(z->dtype), dtype_size(x->dtype)};
+    threadpool_parallel_for(k->pool, x->count, GRAIN, unary_range, &job);
+    return NULL;
+}
+
+typedef struct BinaryJob {
+    BinaryLoop *loop;
+    const void *param;
+    char *z;
+    const char *x, *y;
+    size_t z_size, in_size;
+    const BroadcastPlan *plan;
+} BinaryJob;
+
+static void binary_row(void *arg, int64_t out_at, const int64_t *in_at, const int64_t *step, int64_t n) {
+    BinaryJob *job = arg;
+    job->loop(job->param, job->z + (size_t)out_at * job->z_size, job->x + (size_t)in_at[0] * job->in_size,
+              job->y + (size_t)in_at[1] * job->in_size, step[0], step[1], n);
+}
+
+static void binary_range(void *arg, int64_t begin, int64_t end) {
+    BinaryJob *job = arg;
+    broadcast_walk(job->plan, begin, end, binary_row, job);
+}
+
+static void binary_range_same(void *arg, int64_t begin, int64_t end) {
+    int64_t at[2] = {begin, begin}, step[2] = {1, 1};
+    binary_row(arg, begin, at, step, end - begin);
+}
+
+/* Memory of an input that has the whole result's shape may be used again. */
+static Tensor *output_from_either(KernelContext *k, const Shape *shape) {
+    int from = shape_eq(&k->in[0]->shape, shape) ? 0 : 1;
+    if (from == 0 && shape_eq(&k->in[1]->shape, shape) && !tensor_is_unique(k->in[0])) from = 1;
+    return shape_eq(&k->in[from]->shape, shape) ? kernel_output_from(k, 0, from, shape) : kernel_output(k, 0, shape);
+}
+
+Error *binary_run(KernelContext *k, BinaryLoop *loop) {
+    Tensor *x = k->in[0], *y = k->in[1];
+    BroadcastPlan plan;
+    bool same = shape_eq(&x->shape, &y->shape);
+    Shape shape = x->shape;
+    if (!same) {
+        BroadcastInput inputs[2] = {{x->shape.rank, x->shape.dims}, {y->shape.rank, y->shape.dims}};
+        if (!broadcast_plan_init(&plan, inputs, 2)) return incompatible_shapes(&x->shape, &y->shape);
+        shape = shape_of(plan.out_rank, plan.out_dims);
+    }
+    Tensor *z = output_from_either(k, &shape);
+    if (!z) return NULL;
+    BinaryJob job = {loop, k->state, z->data, x->data, y->data, dtype_size(z->dtype), dtype_size(x->dtype), &plan};
+    threadpool_parallel_for(k->pool, z->count, GRAIN, same ? binary_range_same : binary_range, &job);
+    return NULL;
+}
+
+static Error *run_together(KernelContext *k, BinaryLoop *loop) {
+    Tensor *x = k->in[0], *y = k->in[1];
+    Tensor *z = output_from_either(k, &x->shape);
+    if (!z) return NULL;
+    BinaryJob job = {loop, k->state, z->data, x->data, y->data, dtype_size(z->dtype), dtype_size(x->dtype), NULL};
+    threadpool_parallel_for(k->pool, z->count, GRAIN, binary_range_same, &job);
+    return NULL;
+}
+
+Error *binary_same_shape_run(KernelContext *k, BinaryLoop *loop) {
+    Tensor *x = k->in[0], *y = k->in[1];
+    if (!shape_eq(&x->shape, &y->shape)) {
+        return error_invalid(
+            "Inputs to operation %.*s of type %.*s must have the same size and shape.  Input 0: %s != input 1: %s",
+            STR_ARG(k->node->name), STR_ARG(k->node->op), shape_text(&x->shape).text, shape_text(&y->shape).text);
+    }
+    return run_together(k, loop);
+}
+
+Error *binary_same_count_run(KernelContext *k, BinaryLoop *loop) {
+    if (k->in[0]->count != k->in[1]->count) {
+        return error_invalid("The two arguments to a cwise op must have same number of elements, got %lld and %lld",
+                             (long long)k->in[0]->count, (long long)k->in[1]->count);
+    }
+    return run_together(k, loop);
+}

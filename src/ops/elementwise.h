@@ -1,0 +1,65 @@
+/* elementwise.h: runs loops over elements, alone or broadcast; lists of types for tables of kernels. */
+#pragma once
+#include <stdint.h>
+
+#include "kernels/broadcast.h"
+#include "ops/elements.h"
+#include "runtime/kernel.h"
+
+/* The functions f_f32, f_i8, ... that the files kernels/each_*.inc make, for KernelDef.by_type. */
+#define FLOAT_TYPES(f) [DT_HALF] = f##_f16, [DT_BFLOAT16] = f##_bf16, [DT_FLOAT] = f##_f32, [DT_DOUBLE] = f##_f64
+#define SIGNED_TYPES(f) [DT_INT8] = f##_i8, [DT_INT16] = f##_i16, [DT_INT32] = f##_i32, [DT_INT64] = f##_i64
+#define UNSIGNED_TYPES(f) [DT_UINT8] = f##_u8, [DT_UINT16] = f##_u16, [DT_UINT32] = f##_u32, [DT_UINT64] = f##_u64
+#define INT_TYPES(f) SIGNED_TYPES(f), UNSIGNED_TYPES(f)
+#define COMPLEX_TYPES(f) [DT_COMPLEX64] = f##_c64, [DT_COMPLEX128] = f##_c128
+#define REAL_TYPES(f) FLOAT_TYPES(f), INT_TYPES(f)
+#define NUMBER_TYPES(f) REAL_TYPES(f), COMPLEX_TYPES(f)
+
+/* Before a loop whose output is one of its inputs or overlaps none; clang checks that when it runs. */
+#if defined(__clang__)
+#define NO_OVERLAP
+#else
+#define NO_OVERLAP _Pragma("GCC ivdep")
+#endif
+#define INLINE static inline __attribute__((always_inline))
+
+/* What a loop gets besides its arrays: `param` is the kernel's state. */
+typedef void UnaryLoop(const void *param, void *z, const void *x, int64_t n);
+/* dx, dy are 0 (the same element throughout) or 1; not both 0 unless n is 1. */
+typedef void BinaryLoop(const void *param, void *z, const void *x, const void *y, int64_t dx, int64_t dy, int64_t n);
+
+/* Output 0 has the shape of input 0. */
+Error *unary_run(KernelContext *k, UnaryLoop *loop);
+/* Output 0 has the broadcast shape of inputs 0 and 1; InvalidArgument "Incompatible shapes: [3] vs. [2]". */
+Error *binary_run(KernelContext *k, BinaryLoop *loop);
+/* The same for inputs that must have equal shapes, or at least equally many elements. */
+Error *binary_same_shape_run(KernelContext *k, BinaryLoop *loop);
+Error *binary_same_count_run(KernelContext *k, BinaryLoop *loop);
+
+Error *incompatible_shapes(const Shape *x, const Shape *y);
+
+/* In a file included for each type: heads the function of one element, whose body follows, and makes its loop and its
+ * kernel, all named after op and type. Needs ops/map.inc. */
+#define UNARY(op)                                                                       \
+    static inline C NAME(op##_of)(C x);                                                 \
+    static void NAME(op##_loop)(const void *param, void *z, const void *x, int64_t n) { \
+        (void)param;                                                                    \
+        NAME(map)(z, x, n, NAME(op##_of));                                              \
+    }                                                                                   \
+    static Error *NAME(op)(KernelContext * k) {                                         \
+        return unary_run(k, NAME(op##_loop));                                           \
+    }                                                                                   \
+    static inline C NAME(op##_of)(C x)
+
+/* The same with two arguments, x and y; `run` is one of the functions above. Needs ops/zip.inc. */
+#define BINARY(op, run)                                                                                           \
+    static inline C NAME(op##_of)(C x, C y);                                                                      \
+    static void NAME(op##_loop)(const void *param, void *z, const void *x, const void *y, int64_t dx, int64_t dy, \
+                                int64_t n) {                                                                      \
+        (void)param;                                                                                              \
+        NAME(zip)(z, x, y, dx, dy, n, NAME(op##_of));                                                             \
+    }                                                                                                             \
+    static Error *NAME(op)(KernelContext * k) {                                                                   \
+        return run(k, NAME(op##_loop));                                                                           \
+    }                                                                                                             \
+    static inline C NAME(op##_of)(C x, C y)

@@ -1,0 +1,48 @@
+/* identity.c: ops whose output is their input: Identity, IdentityN, StopGradient, Snapshot and kin. */
+#include "ops/op_list.h"
+
+const OpDef identity_ops[] = {
+    {"Identity", "input: T -> output: T", "T: type", 0},
+    {"IdentityN", "input: T -> output: T", "T: list(type) >= 1", 0},
+    {"RefIdentity", "input: Ref(T) -> output: Ref(T)", "T: type", OP_UNINITIALIZED_INPUT},
+    {"StopGradient", "input: T -> output: T", "T: type", 0},
+    {"PreventGradient", "input: T -> output: T", "T: type; message: string = ''", 0},
+    {"Snapshot", "input: T -> output: T", "T: type", 0},
+    {"DeepCopy", "x: T -> y: T", "T: type", OP_STATEFUL},
+    {"GuaranteeConst", "input: T -> output: T", "T: type", OP_STATEFUL},
+    {"_EagerConst", "input: T -> output: T", "T: type", 0},
+    {"DebugIdentity", "input: T -> output: T",
+     "T: type; device_name: string = ''; tensor_name: string = ''; debug_urls: list(string) = []; gated_grpc: bool = false", OP_UNINITIALIZED_INPUT},
+    {0},
+};
+
+static Error *run_forward(KernelContext *k) {
+    for (int i = 0; i < k->input_count; i++) {
+        if (k->ref[i])
+            kernel_set_output_ref(k, i, k->ref[i]);
+        else
+            kernel_set_output(k, i, tensor_ref(k->in[i]));
+    }
+    return NULL;
+}
+
+static Error *run_copy(KernelContext *k) {
+    Tensor *copy = NULL;
+    Error *err = tensor_copy(k->in[0], &copy);
+    if (!err) kernel_set_output(k, 0, copy);
+    return err;
+}
+
+const KernelDef identity_cpu[] = {
+    {"Identity", .run = run_forward},
+    {"IdentityN", .run = run_forward},
+    {"RefIdentity", .run = run_forward, .flags = KERNEL_REFS},
+    {"StopGradient", .run = run_forward},
+    {"PreventGradient", .run = run_forward},
+    {"Snapshot", .run = run_copy},
+    {"DeepCopy", .run = run_copy},
+    {"GuaranteeConst", .run = run_forward},
+    {"_EagerConst", .run = run_forward},
+    {"DebugIdentity", .run = run_forward},
+    {0},
+};

@@ -1,0 +1,354 @@
+/* lookup.c: HashTable, MutableHashTable, MutableDenseHashTable and the ops on tables. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "io/record.h"
+#include "ops/lookup_table.h"
+#include "ops/op_list.h"
+
+const OpDef lookup_ops[] = {
+    {"HashTable", "-> table_handle: Ref(string)",
+     "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; "
+     "value_dtype: type",
+     OP_STATEFUL},
+    {"HashTableV2", "-> table_handle: resource",
+     "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; "
+     "value_dtype: type",
+     OP_STATEFUL},
+    {"MutableHashTable", "-> table_handle: Ref(string)",
+     "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; "
+     "value_dtype: type",
+     OP_STATEFUL},
+    {"MutableHashTableV2", "-> table_handle: resource",
+     "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; "
+     "value_dtype: type",
+     OP_STATEFUL},
+    {"MutableHashTableOfTensors", "-> table_handle: Ref(string)",
+     "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; "
+     "value_dtype: type; value_shape: shape = []",
+     OP_STATEFUL},
+    {"MutableHashTableOfTensorsV2", "-> table_handle: resource",
+     "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; "
+     "value_dtype: type; value_shape: shape = []",
+     OP_STATEFUL},
+    {"MutableDenseHashTable", "empty_key: key_dtype -> table_handle: Ref(string)",
+     "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; "
+     "value_dtype: type; value_shape: shape = []; initial_num_buckets: int = 131072; max_load_factor: float = "
+     "0.800000011921",
+     OP_STATEFUL},
+    {"MutableDenseHashTableV2", "empty_key: key_dtype, deleted_key: key_dtype -> table_handle: resource",
+     "container: string = ''; shared_name: string = ''; use_node_name_sharing: bool = false; key_dtype: type; "
+     "value_dtype: type; value_shape: shape = []; initial_num_buckets: int = 131072; max_load_factor: float = "
+     "0.800000011921",
+     OP_STATEFUL},
+    {"LookupTableFind", "table_handle: Ref(string), keys: Tin, default_value: Tout -> values: Tout",
+     "Tin: type; Tout: type", 0},
+    {"LookupTableFindV2", "table_handle: resource, keys: Tin, default_value: Tout -> values: Tout",
+     "Tin: type; Tout: type", OP_STATEFUL},
+    {"LookupTableInsert", "table_handle: Ref(string), keys: Tin, values: Tout ->", "Tin: type; Tout: type", 0},
+    {"LookupTableInsertV2", "table_handle: resource, keys: Tin, values: Tout ->", "Tin: type; Tout: type", OP_STATEFUL},
+    {"LookupTableRemoveV2", "table_handle: resource, keys: Tin ->", "Tin: type", OP_STATEFUL},
+    {"LookupTableImport", "table_handle: Ref(string), keys: Tin, values: Tout ->", "Tin: type; Tout: type", 0},
+    {"LookupTableImportV2", "table_handle: resource, keys: Tin, values: Tout ->", "Tin: type; Tout: type", OP_STATEFUL},
+    {"LookupTableExport", "table_handle: Ref(string) -> keys: Tkeys, values: Tvalues", "Tkeys: type; Tvalues: type", 0},
+    {"LookupTableExportV2", "table_handle: resource -> keys: Tkeys, values: Tvalues", "Tkeys: type; Tvalues: type",
+     OP_STATEFUL},
+    {"LookupTableSize", "table_handle: Ref(string) -> size: int64", "", 0},
+    {"LookupTableSizeV2", "table_handle: resource -> size: int64", "", OP_STATEFUL},
+    {"InitializeTable", "table_handle: Ref(string), keys: Tkey, values: Tval ->", "Tkey: type; Tval: type", 0},
+    {"InitializeTableV2", "table_handle: resource, keys: Tkey, values: Tval ->", "Tkey: type; Tval: type", OP_STATEFUL},
+    {"InitializeTableFromTextFile", "table_handle: Ref(string), filename: string ->",
+     "key_index: int >= -2; value_index: int >= -2; vocab_size: int >= -1 = -1; delimiter: string = '\t'; offset: int "
+     "= 0",
+     0},
+    {"InitializeTableFromTextFileV2", "table_handle: resource, filename: string ->",
+     "key_index: int >= -2; value_index: int >= -2; vocab_size: int >= -1 = -1; delimiter: string = '\t'; offset: int "
+     "= 0",
+     OP_STATEFUL},
+    {0},
+};
+
+/* ---- Making tables ---- */
+
+typedef struct MakeState {
+    LookupSpec spec;
+    bool node_name_shared;
+} MakeState;
+
+static Error *make_init(const Node *node, MakeState *s, LookupKind kind, bool has_shape) {
+    s->spec.kind = kind;
+    Error *err = node_attr_bool(node, "use_node_name_sharing", &s->node_name_shared);
+    if (!err) err = node_attr_type(node, "key_dtype", &s->spec.key_type);
+    if (!err) err = node_attr_type(node, "value_dtype", &s->spec.value_type);
+    if (!err && has_shape) {
+        err = node_attr_shape(node, "value_shape", &s->spec.value_shape);
+        if (!err && s->spec.value_shape.rank < 0) err = error_invalid("value_shape must be known");
+        if (!err) err = shape_check(&s->spec.value_shape);
+    }
+    if (!err && s->spec.key_type != DT_STRING && !dtype_is_plain(s->spec.key_type))
+        err = error_unimplemented("Table with keys of type %s", dtype_name(s->spec.key_type));
+    return err;
+}
+
+static Error *init_fixed(const Node *node, void *state) {
+    return make_init(node, state, LOOKUP_FIXED, false);
+}
+static Error *init_mutable(const Node *node, void *state) {
+    return make_init(node, state, LOOKUP_MUTABLE, false);
+}
+static Error *init_of_tensors(const Node *node, void *state) {
+    return make_init(node, state, LOOKUP_MUTABLE, true);
+}
+static Error *init_dense(const Node *node, void *state) {
+    return make_init(node, state, LOOKUP_DENSE, true);
+}
+
+static Error *create(KernelContext *k, Str name, Resource **out) {
+    LookupSpec spec = ((MakeState *)k->state)->spec;
+    if (spec.kind == LOOKUP_DENSE) {
+        spec.empty_key = k->in[0];
+        spec.deleted_key = k->in[1];
+        spec.key_shape = k->in[0]->shape;
+        if (!shape_eq(&k->in[0]->shape, &k->in[1]->shape))
+            return error_invalid("Empty and deleted keys must have same shape");
+        if (spec.key_shape.rank > 1) return error_invalid("Empty key must be a scalar or a vector");
+        if (spec.key_type == DT_STRING && k->in[0]->count != 1) return error_invalid("Keys of strings must be scalars");
+    }
+    *out = (Resource *)lookup_table_new(name, &spec);
+    return NULL;
+}
+
+static Error *run_make(KernelContext *k) {
+    const MakeState *s = k->state;
+    Resource *r = NULL;
+    Error *err = kernel_own_resource(k, &lookup_table_type, s->node_name_shared, create, &r);
+    if (!err) err = lookup_check_types((LookupTable *)r, s->spec.key_type, s->spec.value_type);
+    resource_unref(r);
+    return err;
+}
+
+/* ---- Using tables ---- */
+
+static Error *find_table(KernelContext *k, LookupTable **out) {
+    Resource *r;
+    Error *err = kernel_resource(k, 0, &lookup_table_type, &r);
+    if (!err) *out = (LookupTable *)r;
+    return err;
+}
+
+static Error *run_find(KernelContext *k) {
+    LookupTable *t;
+    Tensor *values;
+    Error *err = find_table(k, &t);
+    if (err) return err;
+    err = lookup_check_types(t, k->in[1]->dtype, kernel_output_type(k, 0));
+    if (!err) err = lookup_find(t, k->in[1], k->in[2], &values);
+    if (!err) kernel_set_output(k, 0, values);
+    resource_unref((Resource *)t);
+    return err;
+}
+
+typedef Error *PairsFn(LookupTable *t, const Tensor *keys, const Tensor *values);
+
+static Error *with_pairs(KernelContext *k, PairsFn *fn) {
+    LookupTable *t;
+    Error *err = find_table(k, &t);
+    if (err) return err;
+    err = fn(t, k->in[1], k->in[2]);
+    resource_unref((Resource *)t);
+    return err;
+}
+
+static Error *run_insert(KernelContext *k) {
+    return with_pairs(k, lookup_insert);
+}
+static Error *run_import(KernelContext *k) {
+    return with_pairs(k, lookup_import);
+}
+
+static Error *run_remove(KernelContext *k) {
+    LookupTable *t;
+    Error *err = find_table(k, &t);
+    if (err) return err;
+    err = lookup_remove(t, k->in[1]);
+    resource_unref((Resource *)t);
+    return err;
+}
+
+static Error *run_export(KernelContext *k) {
+    LookupTable *t;
+    Tensor *keys, *values;
+    Error *err = find_table(k, &t);
+    if (err) return err;
+    err = lookup_check_types(t, kernel_output_type(k, 0), kernel_output_type(k, 1));
+    if (!err) err = lookup_export(t, &keys, &values);
+    if (!err) {
+        kernel_set_output(k, 0, keys);
+        kernel_set_output(k, 1, values);
+    }
+    resource_unref((Resource *)t);
+    return err;
+}
+
+static Error *run_size(KernelContext *k) {
+    LookupTable *t;
+    Error *err = find_table(k, &t);
+    if (err) return err;
+    kernel_set_output(k, 0, tensor_scalar_i64(lookup_size(t)));
+    resource_unref((Resource *)t);
+    return NULL;
+}
+
+/* ---- From text files ---- */
+
+enum { WHOLE_LINE = -2, LINE_NUMBER = -1 };
+
+typedef struct FileState {
+    int64_t key_index, value_index, vocab_size, offset;
+    char delimiter;
+} FileState;
+
+static Error *init_file(const Node *node, void *state) {
+    FileState *s = state;
+    Str delimiter;
+    Error *err = node_attr_int(node, "key_index", &s->key_index);
+    if (!err) err = node_attr_int(node, "value_index", &s->value_index);
+    if (!err) err = node_attr_int(node, "vocab_size", &s->vocab_size);
+    if (!err) err = node_attr_int(node, "offset", &s->offset);
+    if (!err) err = node_attr_string(node, "delimiter", &delimiter);
+    if (!err && delimiter.len != 1) err = error_invalid("delimiter should be only 1 char");
+    if (!err) s->delimiter = delimiter.ptr[0];
+    return err;
+}
+
+/* One field of a line into element i. */
+static Error *set_field(Tensor *t, int64_t i, int64_t index, Str line, int64_t number, char delimiter,
+                        const char *path) {
+    Str field = line, rest = line;
+    if (index == LINE_NUMBER) {
+        if (t->dtype != DT_INT64)
+            return error_invalid("Line numbers of %s need type int64, not %s", path, dtype_name(t->dtype));
+        tensor_i64(t)[i] = number;
+        return NULL;
+    }
+    for (int64_t c = 0; index != WHOLE_LINE && c <= index; c++) {
+        if (c && !rest.len && rest.ptr == line.ptr + line.len && field.ptr + field.len == line.ptr + line.len)
+            return error_invalid("Invalid number of columns in %s line %lld (%.*s) : expected at least %lld got %lld",
+                                 path, (long long)number, STR_ARG(line), (long long)index + 1, (long long)c);
+        field = str_next(&rest, delimiter);
+    }
+    if (t->dtype == DT_STRING) {
+        tstring_set(&tensor_str(t)[i], field);
+        return NULL;
+    }
+    char *text = str_dup(field), *end = text;
+    int64_t integer = 0;
+    bool ok = true;
+    if (t->dtype == DT_FLOAT)
+        tensor_f32(t)[i] = strtof(text, &end);
+    else if (t->dtype == DT_DOUBLE)
+        tensor_f64(t)[i] = strtod(text, &end);
+    else
+        ok = str_to_int64(field, &integer), end = text + field.len;
+    ok = ok && field.len && *end == 0;
+    if (t->dtype == DT_INT64) tensor_i64(t)[i] = integer;
+    if (t->dtype == DT_INT32) tensor_i32(t)[i] = (int32_t)integer;
+    free(text);
+    if (t->dtype != DT_INT64 && t->dtype != DT_INT32 && t->dtype != DT_FLOAT && t->dtype != DT_DOUBLE)
+        return error_invalid("Type %s cannot be read from %s", dtype_name(t->dtype), path);
+    return ok ? NULL
+              : error_invalid("Field %.*s in line %lld of %s is not a valid %s.", STR_ARG(field), (long long)number,
+                              path, dtype_name(t->dtype));
+}
+
+static Error *count_lines(const char *path, int64_t limit, int64_t *count) {
+    InputStream *in;
+    bool more = true;
+    Error *err = input_stream_open(&file_system_local, path, COMPRESSION_NONE, &in);
+    if (err) return err;
+    for (*count = 0; !err && more && (limit < 0 || *count < limit);) {
+        StrBuf line = {0};
+        err = input_stream_line(in, &line, &more);
+        *count += more;
+        strbuf_clear(&line);
+    }
+    input_stream_close(in);
+    return err;
+}
+
+static Error *load_file(const FileState *s, const char *path, Tensor *keys, Tensor *values) {
+    InputStream *in;
+    bool more = true;
+    Error *err = input_stream_open(&file_system_local, path, COMPRESSION_NONE, &in);
+    if (err) return err;
+    for (int64_t i = 0; !err && more && i < keys->count; i++) {
+        StrBuf line = {0};
+        err = input_stream_line(in, &line, &more);
+        if (!err) err = set_field(keys, i, s->key_index, strbuf_str(&line), i + s->offset, s->delimiter, path);
+        if (!err) err = set_field(values, i, s->value_index, strbuf_str(&line), i + s->offset, s->delimiter, path);
+        strbuf_clear(&line);
+    }
+    input_stream_close(in);
+    return err;
+}
+
+static Error *run_file(KernelContext *k) {
+    const FileState *s = k->state;
+    LookupTable *t;
+    Tensor *keys = NULL, *values = NULL;
+    int64_t count;
+    if (k->in[1]->shape.rank != 0) return error_invalid("filename should be a single string");
+    char *path = str_dup(tstring_str(tensor_str(k->in[1])));
+    Error *err = find_table(k, &t);
+    if (err) {
+        free(path);
+        return err;
+    }
+    err = count_lines(path, s->vocab_size, &count);
+    if (!err && s->vocab_size >= 0 && count < s->vocab_size)
+        err = error_invalid("Invalid vocab_size in %s: expected %lld but got %lld", path, (long long)s->vocab_size,
+                            (long long)count);
+    Shape shape = shape_vector(err ? 0 : count);
+    if (!err) err = tensor_new(lookup_key_type(t), &shape, &keys);
+    if (!err) err = tensor_new(lookup_value_type(t), &shape, &values);
+    if (!err) err = load_file(s, path, keys, values);
+    if (!err) err = lookup_import(t, keys, values);
+    tensor_unref(keys);
+    tensor_unref(values);
+    resource_unref((Resource *)t);
+    free(path);
+    return err;
+}
+
+#define MAKE(op_name, init_fn) \
+    { op_name, .run = run_make, .state_size = sizeof(MakeState), .init = init_fn, .flags = KERNEL_PER_SESSION }
+#define FILE_INIT(op_name) \
+    { op_name, .run = run_file, .state_size = sizeof(FileState), .init = init_file, .flags = KERNEL_EXPENSIVE }
+
+const KernelDef lookup_cpu[] = {
+    MAKE("HashTable", init_fixed),
+    MAKE("HashTableV2", init_fixed),
+    MAKE("MutableHashTable", init_mutable),
+    MAKE("MutableHashTableV2", init_mutable),
+    MAKE("MutableHashTableOfTensors", init_of_tensors),
+    MAKE("MutableHashTableOfTensorsV2", init_of_tensors),
+    MAKE("MutableDenseHashTable", init_dense),
+    MAKE("MutableDenseHashTableV2", init_dense),
+    {"LookupTableFind", .run = run_find},
+    {"LookupTableFindV2", .run = run_find},
+    {"LookupTableInsert", .run = run_insert},
+    {"LookupTableInsertV2", .run = run_insert},
+    {"LookupTableRemoveV2", .run = run_remove},
+    {"LookupTableImport", .run = run_import},
+    {"LookupTableImportV2", .run = run_import},
+    {"LookupTableExport", .run = run_export},
+    {"LookupTableExportV2", .run = run_export},
+    {"LookupTableSize", .run = run_size},
+    {"LookupTableSizeV2", .run = run_size},
+    {"InitializeTable", .run = run_import},
+    {"InitializeTableV2", .run = run_import},
+    FILE_INIT("InitializeTableFromTextFile"),
+    FILE_INIT("InitializeTableFromTextFileV2"),
+    {0},
+};

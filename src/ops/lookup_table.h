@@ -1,0 +1,35 @@
+/* lookup_table.h: LookupTable, from keys to values of any shape; fixed once initialised, or mutable. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "runtime/resource.h"
+#include "tensor/tensor.h"
+
+typedef enum LookupKind { LOOKUP_FIXED, LOOKUP_MUTABLE, LOOKUP_DENSE } LookupKind;
+
+typedef struct LookupSpec {
+    LookupKind kind;
+    DataType key_type, value_type;
+    Shape key_shape, value_shape;          /* of one key, one value */
+    const Tensor *empty_key, *deleted_key; /* dense: keys that are not allowed; else NULL */
+} LookupSpec;
+
+typedef struct LookupTable LookupTable;
+extern const ResourceType lookup_table_type;
+
+LookupTable *lookup_table_new(Str name, const LookupSpec *spec); /* keeps references to the two keys */
+Error *lookup_check_types(const LookupTable *t, DataType key, DataType value) MUST_CHECK;
+DataType lookup_key_type(const LookupTable *t);
+DataType lookup_value_type(const LookupTable *t);
+LookupKind lookup_kind(const LookupTable *t);
+
+/* fallback is one value, or one for each key. */
+Error *lookup_find(LookupTable *t, const Tensor *keys, const Tensor *fallback, Tensor **out) MUST_CHECK;
+Error *lookup_insert(LookupTable *t, const Tensor *keys, const Tensor *values) MUST_CHECK;
+Error *lookup_remove(LookupTable *t, const Tensor *keys) MUST_CHECK;
+/* Replaces everything. A fixed table takes its content once; the same content again is no error. */
+Error *lookup_import(LookupTable *t, const Tensor *keys, const Tensor *values) MUST_CHECK;
+Error *lookup_export(LookupTable *t, Tensor **keys, Tensor **values) MUST_CHECK;
+int64_t lookup_size(LookupTable *t);

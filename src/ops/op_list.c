@@ -1,0 +1,26 @@
+/* op_list.c: fills the registries of ops and kernels. */
+#include "ops/op_list.h"
+
+#include <pthread.h>
+
+static const OpDef *const op_tables[] = {
+#define ROW(name) name##_ops,
+    OP_FILES(ROW)
+#undef ROW
+};
+
+static const KernelDef *const kernel_tables[] = {
+#define ROW(name) name##_cpu,
+    OP_FILES(ROW)
+#undef ROW
+};
+
+static void fill(void) {
+    op_registry_init(op_tables, (int)(sizeof op_tables / sizeof op_tables[0]));
+    kernel_registry_init(kernel_tables, (int)(sizeof kernel_tables / sizeof kernel_tables[0]));
+}
+
+void ops_register_all(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, fill);
+}

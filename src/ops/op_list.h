@@ -1,0 +1,78 @@
+/* op_list.h: one row per file of ops; the only place that knows them all. */
+#pragma once
+#include "graph/op_def.h"
+#include "runtime/kernel.h"
+
+/* Each file NAME.c here defines `const OpDef NAME_ops[]` and `const KernelDef NAME_cpu[]`, both ended by {0}. */
+#define OP_FILES(ROW) \
+    ROW(const) \
+    ROW(identity) \
+    ROW(control_flow) \
+    ROW(functional) \
+    ROW(send_recv) \
+    ROW(unary) \
+    ROW(unary_grad) \
+    ROW(binary) \
+    ROW(compare) \
+    ROW(select) \
+    ROW(cast) \
+    ROW(reduce_ops) \
+    ROW(argmax) \
+    ROW(cumulative) \
+    ROW(addn) \
+    ROW(matmul) \
+    ROW(bias) \
+    ROW(activation) \
+    ROW(softmax_ops) \
+    ROW(cross_entropy) \
+    ROW(queue) \
+    ROW(accumulator) \
+    ROW(save_restore) \
+    ROW(files) \
+    ROW(debug) \
+    ROW(summary) \
+    ROW(string_ops) \
+    ROW(string_hash) \
+    ROW(regex_ops) \
+    ROW(variable) \
+    ROW(resource_variable) \
+    ROW(apply_gradient) \
+    ROW(apply_sparse) \
+    ROW(array) \
+    ROW(shape_ops) \
+    ROW(slice) \
+    ROW(concat) \
+    ROW(transpose_ops) \
+    ROW(pad) \
+    ROW(range) \
+    ROW(fill) \
+    ROW(matrix_diag) \
+    ROW(gather_ops) \
+    ROW(scatter) \
+    ROW(stitch) \
+    ROW(unique) \
+    ROW(segment_ops) \
+    ROW(random_ops) \
+    ROW(stateless_random) \
+    ROW(string_format) \
+    ROW(reader) \
+    ROW(conv) \
+    ROW(pool_ops) \
+    ROW(batch_norm) \
+    ROW(lrn) \
+    ROW(lookup) \
+    ROW(parse_example) \
+    ROW(einsum) \
+    ROW(decode) \
+    ROW(candidate_sampler) \
+    ROW(barrier) \
+    ROW(staging) \
+    ROW(bincount)
+
+#define DECLARE(name)                \
+    extern const OpDef name##_ops[]; \
+    extern const KernelDef name##_cpu[];
+OP_FILES(DECLARE)
+#undef DECLARE
+
+void ops_register_all(void); /* once, before anything else runs */

@@ -1,0 +1,227 @@
+/* optimizer.c: the table of optimizers, and the driver that runs one step on references or handles, dense or sparse. */
+#include "ops/optimizer.h"
+
+#include <stddef.h>
+
+#include "base/float16.h"
+#include "ops/elements.h"
+
+/* roles: what the inputs of the dense op are, in order: v a variable or slot, s a scalar, g the gradient, t an int64
+ * scalar. The sparse op has its indices right after the gradient. */
+typedef struct Optimizer {
+    const char *name, *roles;
+    size_t fn; /* offset in UpdateFns */
+    const char *flag_attr;
+} Optimizer;
+
+static const Optimizer optimizers[] = {
+    {"GradientDescent", "vsg", offsetof(UpdateFns, gradient_descent), NULL},
+    {"Momentum", "vvsgs", offsetof(UpdateFns, momentum), "use_nesterov"},
+    {"KerasMomentum", "vvsgs", offsetof(UpdateFns, keras_momentum), "use_nesterov"},
+    {"Adagrad", "vvsg", offsetof(UpdateFns, adagrad), "update_slots"},
+    {"AdagradV2", "vvssg", offsetof(UpdateFns, adagrad_v2), "update_slots"},
+    {"Adam", "vvvssssssg", offsetof(UpdateFns, adam), "use_nesterov"},
+    {"AdamWithAmsgrad", "vvvvssssssg", offsetof(UpdateFns, amsgrad), NULL},
+    {"AdaMax", "vvvsssssg", offsetof(UpdateFns, adamax), NULL},
+    {"RMSProp", "vvvssssg", offsetof(UpdateFns, rmsprop), NULL},
+    {"CenteredRMSProp", "vvvvssssg", offsetof(UpdateFns, centered_rmsprop), NULL},
+    {"Ftrl", "vvvgssss", offsetof(UpdateFns, ftrl), "multiply_linear_by_lr"},
+    {"FtrlV2", "vvvgsssss", offsetof(UpdateFns, ftrl_v2), "multiply_linear_by_lr"},
+    {"Adadelta", "vvvsssg", offsetof(UpdateFns, adadelta), NULL},
+    {"AdagradDA", "vvvgssst", offsetof(UpdateFns, adagrad_da), NULL},
+    {"ProximalGradientDescent", "vsssg", offsetof(UpdateFns, proximal_gradient_descent), NULL},
+    {"ProximalAdagrad", "vvsssg", offsetof(UpdateFns, proximal_adagrad), NULL},
+    {"PowerSign", "vvssssg", offsetof(UpdateFns, power_sign), NULL},
+    {"AddSign", "vvssssg", offsetof(UpdateFns, add_sign), NULL},
+    {0},
+};
+
+static const UpdateFns *fns_of(DataType type) {
+    switch (type) {
+        case DT_FLOAT:
+            return &update_float;
+        case DT_DOUBLE:
+            return &update_double;
+        case DT_HALF:
+            return &update_half;
+        case DT_BFLOAT16:
+            return &update_bfloat16;
+        default:
+            return NULL;
+    }
+}
+
+Error *optimizer_init(const Node *node, void *state) {
+    OptimizerState *s = state;
+    Str name = node->op;
+    if (str_starts(name, STR("Resource"))) name = str_slice(name, 8, name.len);
+    s->sparse = str_starts(name, STR("Sparse"));
+    if (s->sparse) name = str_slice(name, 6, name.len);
+    name = str_slice(name, 5, name.len); /* after "Apply" */
+    s->row = optimizers;
+    while (s->row->name && !str_is(name, s->row->name)) s->row++;
+    if (!s->row->name) return error_internal("No optimizer for op %.*s", STR_ARG(node->op));
+    Error *err = node_attr_type(node, "T", &s->dtype);
+    if (err) return err;
+    const UpdateFns *fns = fns_of(s->dtype);
+    if (!fns) return error_unimplemented("Op %.*s of type %s", STR_ARG(node->op), dtype_name(s->dtype));
+    s->update = *(UpdateFn *const *)((const char *)fns + s->row->fn);
+    return s->row->flag_attr ? node_attr_bool(node, s->row->flag_attr, &s->flag) : NULL;
+}
+
+/* The inputs of one run, sorted by role. */
+typedef struct Step {
+    KernelContext *k;
+    const OptimizerState *s;
+    Variable *vars[UPDATE_MAX_SLOTS];
+    int var_count;
+    double scalars[UPDATE_MAX_SCALARS];
+    int scalar_count;
+    const Tensor *grad, *indices;
+    int grad_input;
+    char *data[UPDATE_MAX_SLOTS];
+} Step;
+
+static Error *take_scalar(Step *step, int i) {
+    const Tensor *t = step->k->in[i];
+    if (t->shape.rank != 0)
+        return error_invalid("%.*s is not a scalar: %s", STR_ARG(step->k->node->info->inputs[i].name),
+                             shape_text(&t->shape).text);
+    double value;
+    switch (t->dtype) {
+        case DT_FLOAT:
+            value = tensor_f32(t)[0];
+            break;
+        case DT_DOUBLE:
+            value = tensor_f64(t)[0];
+            break;
+        case DT_HALF:
+            value = half_to_float(*(const uint16_t *)t->data);
+            break;
+        case DT_BFLOAT16:
+            value = bfloat16_to_float(*(const uint16_t *)t->data);
+            break;
+        default:
+            value = (double)index_at(t, 0);
+    }
+    step->scalars[step->scalar_count++] = value;
+    return NULL;
+}
+
+static Error *take_inputs(Step *step) {
+    int i = 0;
+    for (const char *role = step->s->row->roles; *role; role++, i++) {
+        Error *err = NULL;
+        if (*role == 'v') {
+            err = variable_missing(step->k, i, kernel_variable(step->k, i, &step->vars[step->var_count]));
+            if (!err) step->var_count++;
+        } else if (*role == 'g') {
+            step->grad = step->k->in[i];
+            step->grad_input = i;
+            if (step->s->sparse) step->indices = step->k->in[++i];
+        } else {
+            err = take_scalar(step, i);
+        }
+        if (err) return err;
+    }
+    return NULL;
+}
+
+/* Each variable once, in the order of addresses: two steps that share variables cannot wait for each other. */
+static void lock_all(Step *step, bool lock) {
+    Variable *sorted[UPDATE_MAX_SLOTS];
+    int n = 0;
+    for (int i = 0; i < step->var_count; i++) {
+        int at = n;
+        while (at > 0 && (uintptr_t)sorted[at - 1] > (uintptr_t)step->vars[i]) at--;
+        if (at > 0 && sorted[at - 1] == step->vars[i]) continue;
+        memmove(&sorted[at + 1], &sorted[at], (size_t)(n - at) * sizeof sorted[0]);
+        sorted[at] = step->vars[i];
+        n++;
+    }
+    for (int i = 0; i < n; i++) {
+        if (lock) {
+            pthread_mutex_lock(&sorted[i]->mutex);
+        } else {
+            pthread_mutex_unlock(&sorted[i]->mutex);
+        }
+    }
+}
+
+static void dense_range(void *arg, int64_t begin, int64_t end) {
+    const Step *step = arg;
+    int64_t size = (int64_t)dtype_size(step->s->dtype);
+    void *v[UPDATE_MAX_SLOTS];
+    for (int i = 0; i < step->var_count; i++) v[i] = step->data[i] + begin * size;
+    step->s->update(v, (const char *)step->grad->data + begin * size, step->scalars, step->s->flag, end - begin);
+}
+
+static Error *dense(Step *step) {
+    const Shape *var = &step->vars[0]->value->shape;
+    if (!shape_eq(var, &step->grad->shape))
+        return error_invalid("var and %.*s do not have the same shape%s %s",
+                             STR_ARG(step->k->node->info->inputs[step->grad_input].name), shape_text(var).text,
+                             shape_text(&step->grad->shape).text);
+    threadpool_parallel_for(step->k->pool, step->grad->count, 16384, dense_range, step);
+    return NULL;
+}
+
+static Error *check_sparse(const Step *step) {
+    const Shape *var = &step->vars[0]->value->shape, *grad = &step->grad->shape;
+    if (var->rank < 1) return error_invalid("var must be at least 1 dimensional");
+    if (step->indices->shape.rank != 1) return error_invalid("indices must be one-dimensional");
+    if (grad->rank != var->rank) return error_invalid("var and grad must have the same number of dimensions");
+    for (int d = 1; d < var->rank; d++) {
+        if (var->dims[d] != grad->dims[d]) return error_invalid("var and grad must match in dimension %d", d);
+    }
+    if (grad->dims[0] != step->indices->count)
+        return error_invalid("grad must be the same size as indices in the first dimension.");
+    for (int64_t i = 0; i < step->indices->count; i++) {
+        int64_t row = index_at(step->indices, i);
+        if (row < 0 || row >= var->dims[0])
+            return error_invalid("Index %lld at offset %lld in indices is out of range", (long long)row, (long long)i);
+    }
+    return NULL;
+}
+
+/* Rows one after the other: an index that comes twice is applied twice. */
+static Error *sparse(Step *step) {
+    Error *err = check_sparse(step);
+    if (err) return err;
+    const Shape *var = &step->vars[0]->value->shape;
+    int64_t width = shape_prod(var, 1, var->rank), row_bytes = width * (int64_t)dtype_size(step->s->dtype);
+    for (int64_t i = 0; i < step->indices->count; i++) {
+        int64_t row = index_at(step->indices, i);
+        void *v[UPDATE_MAX_SLOTS];
+        for (int j = 0; j < step->var_count; j++) v[j] = step->data[j] + row * row_bytes;
+        step->s->update(v, (const char *)step->grad->data + i * row_bytes, step->scalars, step->s->flag, width);
+    }
+    return NULL;
+}
+
+static Error *update_locked(Step *step) {
+    const OpInfo *info = step->k->node->info;
+    for (int i = 0; i < step->var_count; i++) {
+        Error *err = variable_write_locked(step->k, i, step->vars[i], step->s->dtype);
+        if (err) return err;
+        const Shape *var = &step->vars[0]->value->shape, *slot = &step->vars[i]->value->shape;
+        if (!shape_eq(var, slot))
+            return error_invalid("var and %.*s do not have the same shape%s %s", STR_ARG(info->inputs[i].name),
+                                 shape_text(var).text, shape_text(slot).text);
+    }
+    for (int i = 0; i < step->var_count; i++) step->data[i] = step->vars[i]->value->data;
+    return step->s->sparse ? sparse(step) : dense(step);
+}
+
+Error *optimizer_run(KernelContext *k) {
+    Step step = {.k = k, .s = k->state};
+    Error *err = take_inputs(&step);
+    if (!err) {
+        lock_all(&step, true);
+        err = update_locked(&step);
+        lock_all(&step, false);
+    }
+    for (int i = 0; i < step.var_count; i++) resource_unref(&step.vars[i]->base);
+    if (!err) kernel_pass_ref(k, 0);
+    return err;
+}

@@ -1,0 +1,365 @@
+/* pool_ops.c: MaxPool, AvgPool, their three-dimensional forms, MaxPoolWithArgmax, and the gradients. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/float16.h"
+#include "kernels/pool.h"
+#include "ops/elementwise.h"
+#include "ops/op_list.h"
+
+const OpDef pool_ops_ops[] = {
+    {"MaxPool", "input: T -> output: T",
+     "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = float; ksize: list(int) "
+     ">= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; "
+     "data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'",
+     0},
+    {"MaxPoolV2", "input: T, ksize: int32, strides: int32 -> output: T",
+     "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = float; padding: {'SAME', "
+     "'VALID'}; data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'",
+     0},
+    {"MaxPoolGrad", "orig_input: T, orig_output: T, grad: T -> output: T",
+     "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: "
+     "list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: {float, double, int32, uint8, int16, int8, int64, "
+     "bfloat16, uint16, half, uint32, uint64} = float",
+     0},
+    {"MaxPoolGradV2", "orig_input: T, orig_output: T, grad: T, ksize: int32, strides: int32 -> output: T",
+     "padding: {'SAME', 'VALID'}; data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: {float, double, int32, uint8, int16, "
+     "int8, int64, bfloat16, uint16, half, uint32, uint64} = float",
+     0},
+    {"MaxPoolWithArgmax", "input: T -> output: T, argmax: Targmax",
+     "ksize: list(int) >= 4; strides: list(int) >= 4; Targmax: {int32, int64} = int64; padding: {'SAME', 'VALID'}; "
+     "include_batch_in_index: bool = false; T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, "
+     "half, uint32, uint64}",
+     0},
+    {"MaxPoolGradWithArgmax", "input: T, grad: T, argmax: Targmax -> output: T",
+     "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID'}; include_batch_in_index: bool = "
+     "false; Targmax: {int32, int64}; T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "
+     "uint32, uint64}",
+     0},
+    {"AvgPool", "value: T -> output: T",
+     "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID'}; data_format: {'NHWC', 'NCHW'} = "
+     "'NHWC'; T: {half, bfloat16, float, double}",
+     0},
+    {"AvgPoolGrad", "orig_input_shape: int32, grad: T -> output: T",
+     "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID'}; data_format: {'NHWC', 'NCHW'} = "
+     "'NHWC'; T: {half, bfloat16, float, double}",
+     0},
+    {"MaxPool3D", "input: T -> output: T",
+     "ksize: list(int) >= 5; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', 'NCDHW'} = "
+     "'NDHWC'; T: {half, bfloat16, float}",
+     0},
+    {"MaxPool3DGrad", "orig_input: TInput, orig_output: TInput, grad: T -> output: T",
+     "ksize: list(int) >= 5; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', 'NCDHW'} = "
+     "'NDHWC'; T: {half, bfloat16, float} = float; TInput: {half, bfloat16, float} = float",
+     0},
+    {"AvgPool3D", "input: T -> output: T",
+     "ksize: list(int) >= 5; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', 'NCDHW'} = "
+     "'NDHWC'; T: {half, bfloat16, float, double}",
+     0},
+    {"AvgPool3DGrad", "orig_input_shape: int32, grad: T -> output: T",
+     "ksize: list(int) >= 5; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', 'NCDHW'} = "
+     "'NDHWC'; T: {half, bfloat16, float, double}",
+     0},
+    {0},
+};
+
+typedef struct PoolState {
+    int rank; /* of the images: 4 or 5 */
+    bool channels_first;
+    bool same, is_explicit;
+    int64_t ksize[5], strides[5], pads[10];
+    bool include_batch; /* MaxPoolWithArgmax */
+} PoolState;
+
+static Error *check_window(const PoolState *st) {
+    int c = st->channels_first ? 1 : st->rank - 1;
+    for (int d = 0; d < st->rank; d++) {
+        if (st->ksize[d] <= 0 || st->ksize[d] > INT32_MAX) {
+            return error_invalid(
+                "Sliding window ksize must be positive. The specified or inferred ksize is: %lld,%lld,%lld,%lld",
+                (long long)st->ksize[0], (long long)st->ksize[1], (long long)st->ksize[2], (long long)st->ksize[3]);
+        }
+        if (st->strides[d] <= 0 || st->strides[d] > INT32_MAX) {
+            return error_invalid("Sliding window stride must be positive, got %lld", (long long)st->strides[d]);
+        }
+    }
+    if (st->ksize[0] != 1 || st->strides[0] != 1) {
+        return error_unimplemented("Pooling is not yet supported on the batch dimension.");
+    }
+    bool over_space = false;
+    for (int d = 1; d < st->rank; d++) over_space |= d != c && (st->ksize[d] != 1 || st->strides[d] != 1);
+    if (st->ksize[c] != 1 && over_space) {
+        return error_unimplemented(
+            "MaxPooling supports exactly one of pooling across depth or pooling across width/height.");
+    }
+    if (st->ksize[c] != st->strides[c]) {
+        return error_unimplemented("Depthwise max pooling requires the depth window to equal the depth stride.");
+    }
+    return NULL;
+}
+
+static Error *read_list(const Node *node, const char *name, int64_t *out, int want) {
+    int64_t *items = NULL;
+    int count = 0;
+    Error *err = node_attr_ints(node, name, &items, &count);
+    if (!err && count != want) {
+        err = error_invalid("%.*s: %s must specify %d dimensions, got %d", STR_ARG(node->op), name, want, count);
+    }
+    if (!err) memcpy(out, items, (size_t)want * sizeof *out);
+    free(items);
+    return err;
+}
+
+static Error *pool_init(const Node *node, void *state) {
+    PoolState *st = state;
+    Str padding, value, format = STR("NHWC");
+    Error *err = node_attr_string(node, "padding", &padding);
+    if (!err && node_attr(node, "data_format", &value)) err = node_attr_string(node, "data_format", &format);
+    if (err) return err;
+    st->same = str_is(padding, "SAME");
+    st->is_explicit = str_is(padding, "EXPLICIT");
+    st->rank = str_ends(format, STR("DHWC")) || str_is(format, "NCDHW") ? 5 : 4;
+    st->channels_first = str_starts(format, STR("NC"));
+    if (str_is(format, "NCHW_VECT_C")) return error_unimplemented("data format NCHW_VECT_C");
+    if (node_attr(node, "include_batch_in_index", &value)) {
+        err = node_attr_bool(node, "include_batch_in_index", &st->include_batch);
+    }
+    if (!err && st->is_explicit) err = read_list(node, "explicit_paddings", st->pads, 2 * st->rank);
+    if (err || !node_attr(node, "ksize", &value)) return err;
+    err = read_list(node, "ksize", st->ksize, st->rank);
+    if (!err) err = read_list(node, "strides", st->strides, st->rank);
+    if (!err) err = check_window(st);
+    return err;
+}
+
+typedef struct PoolJob {
+    PoolShape shape;
+    void *z;
+    const void *x, *dz;
+    int64_t *at;
+} PoolJob;
+
+/* The window of the second forms of MaxPool is an input; `first` is ksize, the next strides. */
+static Error *read_window(const KernelContext *k, int first, PoolState *st) {
+    for (int i = 0; i < 2; i++) {
+        const Tensor *t = k->in[first + i];
+        if (t->shape.rank != 1 || t->count != 4) {
+            return error_invalid("%s must be a vector of 4 elements", i == 0 ? "ksize" : "strides");
+        }
+        for (int d = 0; d < 4; d++) (i == 0 ? st->ksize : st->strides)[d] = tensor_index(t, d);
+    }
+    return check_window(st);
+}
+
+/* Where the windows of an image of shape `in` are; *out is the shape of the pooled image. */
+static Error *pool_shape(const PoolState *st, const Shape *in, PoolShape *s, Shape *out) {
+    int c = st->channels_first ? 1 : st->rank - 1, first = st->channels_first ? 2 : 1;
+    if (in->rank != st->rank) {
+        return error_invalid("tensor_in must be %d-dimensional, got shape %s", st->rank, shape_text(in).text);
+    }
+    *s = (PoolShape){.batch = in->dims[0], .channels = in->dims[c], .channels_first = st->channels_first};
+    *out = *in;
+    for (int i = 0; i < 3; i++) {
+        int d = first + i - (5 - st->rank); /* flat images have no depth */
+        s->in[i] = s->out[i] = s->k[i] = s->stride[i] = 1;
+        if (st->rank == 4 && i == 0) continue;
+        int64_t n = in->dims[d], k = st->ksize[d], stride = st->strides[d], after = 0;
+        s->in[i] = n;
+        s->k[i] = k;
+        s->stride[i] = stride;
+        if (st->same) {
+            s->out[i] = (n + stride - 1) / stride;
+            int64_t pad = (s->out[i] - 1) * stride + k - n;
+            s->pad[i] = pad > 0 ? pad / 2 : 0;
+        } else {
+            s->pad[i] = st->is_explicit ? st->pads[2 * d] : 0;
+            after = st->is_explicit ? st->pads[2 * d + 1] : 0;
+            if (s->pad[i] < 0 || after < 0 || s->pad[i] >= k || after >= k) {
+                return error_invalid("explicit_paddings must be smaller than the window");
+            }
+            s->out[i] = (n + s->pad[i] + after - k + stride) / stride;
+            if (s->out[i] < 0) {
+                return error_invalid(
+                    "Computed output size would be negative: %lld [input_size: %lld, effective_filter_size: "
+                    "%lld, stride: %lld]",
+                    (long long)s->out[i], (long long)n, (long long)k, (long long)stride);
+            }
+        }
+        out->dims[d] = s->out[i];
+    }
+    return NULL;
+}
+
+static void pool_images(KernelContext *k, PoolJob *job, RangeFn *range) {
+    const PoolShape *s = &job->shape;
+    int64_t work = s->out[0] * s->out[1] * s->out[2] * s->k[0] * s->k[1] * s->k[2] * s->channels;
+    threadpool_parallel_for(k->pool, s->batch, 32768 / (work > 0 ? work : 1) + 1, range, job);
+}
+
+/* Pooling across channels: they become the width of an image with one channel. */
+static Error *depth_pool(KernelContext *k, const PoolState *st, RangeFn *range) {
+    const Tensor *x = k->in[0];
+    int64_t channels = x->shape.dims[x->shape.rank - 1], size = st->ksize[st->rank - 1];
+    if (st->channels_first || x->shape.rank != st->rank || channels % size != 0) {
+        return error_unimplemented("Depthwise max pooling requires the depth window to evenly divide the input depth.");
+    }
+    Shape out = x->shape;
+    out.dims[out.rank - 1] = channels / size;
+    Tensor *z = kernel_output(k, 0, &out);
+    if (!z || z->count == 0) return NULL;
+    PoolJob job = {.z = z->data, .x = x->data};
+    job.shape = (PoolShape){.batch = z->count / out.dims[out.rank - 1],
+                            .channels = 1,
+                            .in = {1, 1, channels},
+                            .out = {1, 1, channels / size},
+                            .k = {1, 1, size},
+                            .stride = {1, 1, size}};
+    pool_images(k, &job, range);
+    return NULL;
+}
+
+static Error *max_run(KernelContext *k, RangeFn *range) {
+    PoolState st = *(const PoolState *)k->state;
+    PoolJob job = {.x = k->in[0]->data};
+    Shape out;
+    Error *err = node_is(k->node, "MaxPoolV2") ? read_window(k, 1, &st) : NULL;
+    if (err) return err;
+    if (st.ksize[st.channels_first ? 1 : st.rank - 1] != 1) return depth_pool(k, &st, range);
+    err = pool_shape(&st, &k->in[0]->shape, &job.shape, &out);
+    if (err) return err;
+    Tensor *z = kernel_output(k, 0, &out);
+    if (!z) return NULL;
+    job.z = z->data;
+    if (k->output_count == 1) {
+        if (z->count > 0) pool_images(k, &job, range);
+        return NULL;
+    }
+    Tensor *at = kernel_output(k, 1, &out), *wide = at ? kernel_scratch(k, DT_INT64, &out) : NULL;
+    if (!wide) return NULL;
+    job.at = tensor_i64(wide);
+    if (z->count > 0) pool_images(k, &job, range);
+    int64_t each = job.shape.batch ? k->in[0]->count / job.shape.batch : 0,
+            of = job.shape.batch ? z->count / job.shape.batch : 1;
+    for (int64_t i = 0; i < wide->count; i++) index_put(at, i, job.at[i] + (st.include_batch ? i / of * each : 0));
+    tensor_unref(wide);
+    return NULL;
+}
+
+/* Inputs: the image, the pooled image, the gradient of that. */
+static Error *max_grad_run(KernelContext *k, RangeFn *range) {
+    PoolState st = *(const PoolState *)k->state;
+    PoolJob job = {.x = k->in[0]->data, .dz = k->in[2]->data};
+    Shape out;
+    if (k->in[0]->dtype != k->in[2]->dtype) return error_unimplemented("%.*s of mixed types", STR_ARG(k->node->op));
+    Error *err = node_is(k->node, "MaxPoolGradV2") ? read_window(k, 3, &st) : NULL;
+    if (!err && st.ksize[st.channels_first ? 1 : st.rank - 1] != 1) {
+        err = error_unimplemented("MaxPoolingGrad is not yet supported on the depth dimension.");
+    }
+    if (!err) err = pool_shape(&st, &k->in[0]->shape, &job.shape, &out);
+    if (err) return err;
+    if (!shape_eq(&out, &k->in[1]->shape)) {
+        return error_invalid("Expected orig_output shape to be %s, but got %s", shape_text(&out).text,
+                             shape_text(&k->in[1]->shape).text);
+    }
+    if (!shape_eq(&out, &k->in[2]->shape)) {
+        return error_invalid("Expected grad shape to be %s, but got %s", shape_text(&out).text,
+                             shape_text(&k->in[2]->shape).text);
+    }
+    Tensor *dx = kernel_output(k, 0, &k->in[0]->shape);
+    if (!dx) return NULL;
+    job.z = dx->data;
+    if (dx->count > 0) pool_images(k, &job, range);
+    return NULL;
+}
+
+/* Inputs: the image, the gradient, and where in the image each element of it belongs. */
+static Error *argmax_grad(KernelContext *k) {
+    const PoolState *st = k->state;
+    const Tensor *x = k->in[0], *dz = k->in[1], *at = k->in[2];
+    const RowMath *math = row_math(x->dtype);
+    if (!math) return error_unimplemented("MaxPoolGradWithArgmax of %s", dtype_name(x->dtype));
+    if (!shape_eq(&dz->shape, &at->shape) || dz->shape.rank != 4 || x->shape.rank != 4) {
+        return error_invalid("grad and argmax must have the same 4-dimensional shape, got %s and %s",
+                             shape_text(&dz->shape).text, shape_text(&at->shape).text);
+    }
+    int64_t batch = x->shape.dims[0];
+    if (batch != dz->shape.dims[0]) return error_invalid("input and grad must have the same batch size");
+    Tensor *dx = kernel_output(k, 0, &x->shape);
+    if (!dx) return NULL;
+    if (dx->count > 0) memset(dx->data, 0, tensor_bytes(dx));
+    size_t size = dtype_size(dx->dtype);
+    for (int64_t i = 0; i < dz->count; i++) {
+        int64_t image = i / (dz->count / batch);
+        int64_t to = tensor_index(at, i) + (st->include_batch ? 0 : image * (x->count / batch));
+        if (to < 0 || to >= x->count) {
+            return error_invalid("argmax[%lld] = %lld is outside of the input", (long long)i,
+                                 (long long)tensor_index(at, i));
+        }
+        math->add((char *)dx->data + (size_t)to * size, (const char *)dz->data + (size_t)i * size, 1);
+    }
+    return NULL;
+}
+
+static Error *refuse_depth(const PoolState *st) {
+    if (st->ksize[st->channels_first ? 1 : st->rank - 1] == 1) return NULL;
+    return error_unimplemented("Non-spatial pooling is not yet supported.");
+}
+
+static Error *avg_run(KernelContext *k, RangeFn *range) {
+    const PoolState *st = k->state;
+    PoolJob job = {.x = k->in[0]->data};
+    Shape out;
+    Error *err = refuse_depth(st);
+    if (!err) err = pool_shape(st, &k->in[0]->shape, &job.shape, &out);
+    if (err) return err;
+    Tensor *z = kernel_output(k, 0, &out);
+    if (!z) return NULL;
+    job.z = z->data;
+    if (z->count > 0) pool_images(k, &job, range);
+    return NULL;
+}
+
+/* Inputs: the shape of the image, the gradient of the pooled image. */
+static Error *avg_grad_run(KernelContext *k, RangeFn *range) {
+    const PoolState *st = k->state;
+    PoolJob job = {.dz = k->in[1]->data};
+    Shape in, out;
+    Error *err = refuse_depth(st);
+    if (!err) err = kernel_shape_input(k, 0, &in);
+    if (!err) err = pool_shape(st, &in, &job.shape, &out);
+    if (err) return err;
+    if (!shape_eq(&out, &k->in[1]->shape)) {
+        return error_invalid("Expected grad shape to be %s, but got %s", shape_text(&out).text,
+                             shape_text(&k->in[1]->shape).text);
+    }
+    Tensor *dx = kernel_output(k, 0, &in);
+    if (!dx) return NULL;
+    job.z = dx->data;
+    if (dx->count > 0) pool_images(k, &job, range);
+    return NULL;
+}
+
+#define BODY "ops/pool_float.inc"
+#include "kernels/each_float.inc"
+#undef BODY
+#define BODY "ops/pool_types.inc"
+#include "kernels/each_signed.inc"
+#include "kernels/each_unsigned.inc"
+
+#define STATE .state_size = sizeof(PoolState), .init = pool_init, .flags = KERNEL_EXPENSIVE
+
+const KernelDef pool_ops_cpu[] = {
+    {"MaxPool", .by_type = {REAL_TYPES(max)}, STATE},
+    {"MaxPoolV2", .by_type = {REAL_TYPES(max)}, STATE},
+    {"MaxPoolGrad", .by_type = {REAL_TYPES(max_grad)}, STATE},
+    {"MaxPoolGradV2", .by_type = {REAL_TYPES(max_grad)}, STATE},
+    {"MaxPoolWithArgmax", .by_type = {REAL_TYPES(max)}, STATE},
+    {"MaxPoolGradWithArgmax", .run = argmax_grad, STATE},
+    {"AvgPool", .by_type = {FLOAT_TYPES(avg)}, STATE},
+    {"AvgPoolGrad", .by_type = {FLOAT_TYPES(avg_grad)}, STATE},
+    {"MaxPool3D", .by_type = {FLOAT_TYPES(max)}, STATE},
+    {"MaxPool3DGrad", .by_type = {FLOAT_TYPES(max_grad)}, STATE},
+    {"AvgPool3D", .by_type = {FLOAT_TYPES(avg)}, STATE},
+    {"AvgPool3DGrad", .by_type = {FLOAT_TYPES(avg_grad)}, STATE},
+    {0},
+};

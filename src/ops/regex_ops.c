@@ -1,0 +1,114 @@
+/* regex_ops.c: RegexReplace, RegexFullMatch and their static forms. */
+#include <stdlib.h>
+
+#include "base/regex.h"
+#include "ops/op_list.h"
+
+const OpDef regex_ops_ops[] = {
+    {"RegexReplace", "input: string, pattern: string, rewrite: string -> output: string", "replace_global: bool = true",
+     0},
+    {"RegexFullMatch", "input: string, pattern: string -> output: bool", "", 0},
+    {"StaticRegexReplace", "input: string -> output: string",
+     "pattern: string; rewrite: string; replace_global: bool = true", 0},
+    {"StaticRegexFullMatch", "input: string -> output: bool", "pattern: string", 0},
+    {0},
+};
+
+typedef struct RegexState {
+    Regex *regex; /* of the static forms */
+    char *rewrite;
+    size_t rewrite_len;
+    bool all;
+} RegexState;
+
+static void clear_regex(void *state) {
+    RegexState *s = state;
+    regex_free(s->regex);
+    free(s->rewrite);
+}
+
+static Error *init_pattern(const Node *node, void *state) {
+    Str pattern;
+    Error *err = node_attr_string(node, "pattern", &pattern);
+    return err ? err : regex_compile(pattern, &((RegexState *)state)->regex);
+}
+
+static Error *init_all(const Node *node, void *state) {
+    return node_attr_bool(node, "replace_global", &((RegexState *)state)->all);
+}
+
+static Error *init_rewrite(const Node *node, void *state) {
+    RegexState *s = state;
+    Str rewrite;
+    Error *err = init_pattern(node, state);
+    if (!err) err = init_all(node, state);
+    if (!err) err = node_attr_string(node, "rewrite", &rewrite);
+    if (!err) err = regex_check_rewrite(s->regex, rewrite);
+    if (err) return err;
+    s->rewrite = str_dup(rewrite);
+    s->rewrite_len = rewrite.len;
+    return NULL;
+}
+
+static Error *full_match(KernelContext *k, const Regex *r) {
+    Tensor *out = kernel_output(k, 0, &k->in[0]->shape);
+    for (int64_t i = 0; out && i < out->count; i++)
+        tensor_bool(out)[i] = regex_full_match(r, tstring_str(&tensor_str(k->in[0])[i]));
+    return NULL;
+}
+
+static Error *replace(KernelContext *k, const Regex *r, Str rewrite, bool all) {
+    Tensor *out = kernel_output(k, 0, &k->in[0]->shape);
+    for (int64_t i = 0; out && i < out->count; i++) {
+        StrBuf b = {0};
+        regex_replace(r, tstring_str(&tensor_str(k->in[0])[i]), rewrite, all, &b);
+        size_t len = b.len;
+        tstring_take(&tensor_str(out)[i], strbuf_detach(&b), len);
+    }
+    return NULL;
+}
+
+static Error *run_static_match(KernelContext *k) {
+    return full_match(k, ((RegexState *)k->state)->regex);
+}
+
+static Error *run_static_replace(KernelContext *k) {
+    const RegexState *s = k->state;
+    return replace(k, s->regex, (Str){s->rewrite, s->rewrite_len}, s->all);
+}
+
+static Error *pattern_input(KernelContext *k, Regex **out) {
+    if (k->in[1]->shape.rank != 0) return error_invalid("Pattern must be scalar");
+    return regex_compile(tstring_str(tensor_str(k->in[1])), out);
+}
+
+static Error *run_match(KernelContext *k) {
+    Regex *r;
+    Error *err = pattern_input(k, &r);
+    if (err) return err;
+    err = full_match(k, r);
+    regex_free(r);
+    return err;
+}
+
+static Error *run_replace(KernelContext *k) {
+    Regex *r;
+    if (k->in[2]->shape.rank != 0) return error_invalid("Rewrite must be scalar");
+    Error *err = pattern_input(k, &r);
+    if (err) return err;
+    Str rewrite = tstring_str(tensor_str(k->in[2]));
+    err = regex_check_rewrite(r, rewrite);
+    if (!err) err = replace(k, r, rewrite, ((RegexState *)k->state)->all);
+    regex_free(r);
+    return err;
+}
+
+const KernelDef regex_ops_cpu[] = {
+    {"RegexReplace", .run = run_replace, .state_size = sizeof(RegexState), .init = init_all},
+    {"RegexFullMatch", .run = run_match},
+    {"StaticRegexReplace", .run = run_static_replace, .state_size = sizeof(RegexState), .init = init_rewrite,
+     .clear = clear_regex},
+    {"StaticRegexFullMatch", .run = run_static_match, .state_size = sizeof(RegexState), .init = init_pattern,
+     .clear = clear_regex},
+    {0},
+};

@@ -1,0 +1,201 @@
+/* sampling.c: what stateful and stateless random ops share once they have a generator. */
+#include "ops/sampling.h"
+
+#include <float.h>
+#include <stdlib.h>
+
+#include "base/float16.h"
+#include "base/memory.h"
+#include "kernels/gather.h"
+#include "ops/elements.h"
+
+Error *sampling_output(KernelContext *k, int shape_input, Tensor **out) {
+    Shape shape;
+    Error *err = kernel_shape_input(k, shape_input, &shape);
+    if (!err) *out = kernel_output(k, 0, &shape);
+    return err;
+}
+
+static bool random_type(DataType type, RandomType *out) {
+    switch (type) {
+        case DT_HALF:
+            *out = RANDOM_HALF;
+            return true;
+        case DT_BFLOAT16:
+            *out = RANDOM_BFLOAT16;
+            return true;
+        case DT_FLOAT:
+            *out = RANDOM_FLOAT;
+            return true;
+        case DT_DOUBLE:
+            *out = RANDOM_DOUBLE;
+            return true;
+        case DT_INT32:
+        case DT_UINT32:
+            *out = RANDOM_INT32;
+            return true;
+        case DT_INT64:
+        case DT_UINT64:
+            *out = RANDOM_INT64;
+            return true;
+        default:
+            return false;
+    }
+}
+
+Error *sampling_fill(KernelContext *k, RandomKind kind, Philox p, Tensor *out) {
+    RandomSpec spec = {.kind = kind};
+    bool is_float =
+        out->dtype == DT_HALF || out->dtype == DT_BFLOAT16 || out->dtype == DT_FLOAT || out->dtype == DT_DOUBLE;
+    if (!random_type(out->dtype, &spec.type) || (kind != RANDOM_UNIFORM && !is_float))
+        return error_unimplemented("%.*s of type %s", STR_ARG(k->node->op), dtype_name(out->dtype));
+    random_fill(k->pool, &spec, p, out->data, out->count);
+    return NULL;
+}
+
+Error *sampling_range(KernelContext *k, int low_input, int high_input, RandomSpec *spec) {
+    const Tensor *low = k->in[low_input], *high = k->in[high_input];
+    if (low->shape.rank != 0) return error_invalid("minval must be 0-D, got shape %s", shape_text(&low->shape).text);
+    if (high->shape.rank != 0) return error_invalid("maxval must be 0-D, got shape %s", shape_text(&high->shape).text);
+    *spec = (RandomSpec){.kind = RANDOM_RANGE};
+    if (!random_type(low->dtype, &spec->type))
+        return error_unimplemented("Random integers of type %s", dtype_name(low->dtype));
+    if (low->dtype == DT_UINT64) {
+        spec->low = *(const uint64_t *)low->data;
+        uint64_t end = *(const uint64_t *)high->data;
+        if (spec->low >= end)
+            return error_invalid("Need minval < maxval, got %llu >= %llu", (unsigned long long)spec->low,
+                                 (unsigned long long)end);
+        spec->range = end - spec->low;
+        return NULL;
+    }
+    int64_t begin = index_at(low, 0), end = index_at(high, 0);
+    if (begin >= end) return error_invalid("Need minval < maxval, got %lld >= %lld", (long long)begin, (long long)end);
+    spec->low = (uint64_t)begin;
+    spec->range = (uint64_t)end - (uint64_t)begin;
+    return NULL;
+}
+
+Error *sampling_shuffle(KernelContext *k, Philox p) {
+    const Tensor *in = k->in[0];
+    int64_t n = in->shape.dims[0];
+    Shape shape = shape_vector(n);
+    Tensor *out = kernel_output(k, 0, &in->shape), *order = out ? kernel_scratch(k, DT_INT64, &shape) : NULL;
+    if (!order) return NULL;
+    for (int64_t i = 0; i < n; i++) tensor_i64(order)[i] = i;
+    random_shuffle(p, tensor_i64(order), n);
+    RowGather g = {.kind = element_kind(in->dtype),
+                   .blocks = 1,
+                   .blocks_per_list = 1,
+                   .from_rows = n,
+                   .count = n,
+                   .width = shape_prod(&in->shape, 1, in->shape.rank),
+                   .rows = tensor_i64(order)};
+    gather_rows(k->pool, &g, out->data, in->data);
+    tensor_unref(order);
+    return NULL;
+}
+
+static double number_at(const Tensor *t, int64_t i) {
+    switch (t->dtype) {
+        case DT_FLOAT:
+            return tensor_f32(t)[i];
+        case DT_DOUBLE:
+            return tensor_f64(t)[i];
+        case DT_HALF:
+            return half_to_float(((const uint16_t *)t->data)[i]);
+        case DT_BFLOAT16:
+            return bfloat16_to_float(((const uint16_t *)t->data)[i]);
+        case DT_UINT64:
+            return (double)((const uint64_t *)t->data)[i];
+        default:
+            return (double)index_at(t, i);
+    }
+}
+
+/* Rows one after the other from one stream. */
+Error *sampling_classes(KernelContext *k, int64_t samples, Philox p) {
+    const Tensor *logits = k->in[0];
+    if (logits->shape.rank != 2)
+        return error_invalid("logits should be a matrix, got shape %s", shape_text(&logits->shape).text);
+    int64_t rows = logits->shape.dims[0], classes = logits->shape.dims[1];
+    if (classes <= 0 && samples > 0 && rows > 0)
+        return error_invalid("num_classes should be positive, got %lld", (long long)classes);
+    Shape shape = shape_matrix(rows, samples), drawn_shape = shape_vector(samples),
+          scratch_shape = shape_vector(2 * classes);
+    Tensor *out = kernel_output(k, 0, &shape);
+    if (!out || out->count == 0) return NULL;
+    Tensor *scratch = kernel_scratch(k, DT_DOUBLE, &scratch_shape), *drawn = kernel_scratch(k, DT_INT64, &drawn_shape);
+    PhiloxStream s = philox_stream(p);
+    for (int64_t r = 0; scratch && drawn && r < rows; r++) {
+        double *row = tensor_f64(scratch);
+        for (int64_t c = 0; c < classes; c++) row[c] = number_at(logits, r * classes + c);
+        random_classes(&s, row, classes, row + classes, samples, tensor_i64(drawn));
+        for (int64_t i = 0; i < samples; i++) index_put(out, r * samples + i, tensor_i64(drawn)[i]);
+    }
+    tensor_unref(scratch);
+    tensor_unref(drawn);
+    return NULL;
+}
+
+typedef struct ParameterJob {
+    Philox p;
+    const Tensor *parameters;
+    int64_t samples;
+    bool gamma;
+    double most;
+    Tensor *out;
+} ParameterJob;
+
+static void put_number(Tensor *t, int64_t i, double x) {
+    switch (t->dtype) {
+        case DT_FLOAT:
+            tensor_f32(t)[i] = (float)x;
+            break;
+        case DT_DOUBLE:
+            tensor_f64(t)[i] = x;
+            break;
+        case DT_HALF:
+            ((uint16_t *)t->data)[i] = float_to_half((float)x);
+            break;
+        case DT_BFLOAT16:
+            ((uint16_t *)t->data)[i] = float_to_bfloat16((float)x);
+            break;
+        default:
+            index_put(t, i, x == x ? (int64_t)x : 0);
+    }
+}
+
+/* Numbers are counted parameter by parameter, and each has 256 steps of the generator for itself. */
+static void parameter_range(void *arg, int64_t begin, int64_t end) {
+    const ParameterJob *job = arg;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t parameter = i / job->samples, sample = i % job->samples;
+        Philox own = job->p;
+        philox_skip(&own, (uint64_t)i * 256);
+        double value = number_at(job->parameters, parameter);
+        double x = job->gamma ? random_gamma(own, value) : random_poisson(own, value, job->most);
+        put_number(job->out, sample * job->parameters->count + parameter, x);
+    }
+}
+
+static double largest(DataType type) {
+    switch (type) {
+        case DT_HALF:
+            return 65504;
+        case DT_FLOAT:
+            return FLT_MAX;
+        case DT_INT32:
+            return INT32_MAX;
+        case DT_INT64:
+            return 0x1p62;
+        default:
+            return DBL_MAX;
+    }
+}
+
+void sampling_parameters(ThreadPool *pool, Philox p, const Tensor *parameters, int64_t samples, bool gamma,
+                         Tensor *out) {
+    ParameterJob job = {p, parameters, samples, gamma, largest(out->dtype), out};
+    threadpool_parallel_for(pool, out->count, 256, parameter_range, &job);
+}

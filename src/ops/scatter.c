@@ -1,0 +1,360 @@
+/* scatter.c: rows of variables and tensors changed by index: Scatter*, ScatterNd*, TensorScatter*. */
+#include "ops/elements.h"
+#include "ops/op_list.h"
+
+const OpDef scatter_ops[] = {
+    {"ScatterAdd", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
+     "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+     "quint16, uint16, complex128, half, uint32, uint64}; Tindices: {int32, int64}; use_locking: bool = false",
+     0},
+    {"ScatterSub", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
+     "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+     "quint16, uint16, complex128, half, uint32, uint64}; Tindices: {int32, int64}; use_locking: bool = false",
+     0},
+    {"ScatterMul", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
+     "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+     "quint16, uint16, complex128, half, uint32, uint64}; Tindices: {int32, int64}; use_locking: bool = false",
+     0},
+    {"ScatterDiv", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
+     "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+     "quint16, uint16, complex128, half, uint32, uint64}; Tindices: {int32, int64}; use_locking: bool = false",
+     0},
+    {"ScatterMin", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
+     "T: {half, bfloat16, float, double, int32, int64}; Tindices: {int32, int64}; use_locking: bool = false", 0},
+    {"ScatterMax", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
+     "T: {half, bfloat16, float, double, int32, int64}; Tindices: {int32, int64}; use_locking: bool = false", 0},
+    {"ScatterUpdate", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
+     "T: type; Tindices: {int32, int64}; use_locking: bool = true", 0},
+    {"ResourceScatterAdd", "resource: resource, indices: Tindices, updates: dtype ->",
+     "dtype: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+     "quint16, uint16, complex128, half, uint32, uint64}; Tindices: {int32, int64}",
+     OP_STATEFUL},
+    {"ResourceScatterSub", "resource: resource, indices: Tindices, updates: dtype ->",
+     "dtype: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+     "quint16, uint16, complex128, half, uint32, uint64}; Tindices: {int32, int64}",
+     OP_STATEFUL},
+    {"ResourceScatterMul", "resource: resource, indices: Tindices, updates: dtype ->",
+     "dtype: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+     "quint16, uint16, complex128, half, uint32, uint64}; Tindices: {int32, int64}",
+     OP_STATEFUL},
+    {"ResourceScatterDiv", "resource: resource, indices: Tindices, updates: dtype ->",
+     "dtype: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+     "quint16, uint16, complex128, half, uint32, uint64}; Tindices: {int32, int64}",
+     OP_STATEFUL},
+    {"ResourceScatterMin", "resource: resource, indices: Tindices, updates: dtype ->",
+     "dtype: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+     "quint16, uint16, complex128, half, uint32, uint64}; Tindices: {int32, int64}",
+     OP_STATEFUL},
+    {"ResourceScatterMax", "resource: resource, indices: Tindices, updates: dtype ->",
+     "dtype: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+     "quint16, uint16, complex128, half, uint32, uint64}; Tindices: {int32, int64}",
+     OP_STATEFUL},
+    {"ResourceScatterUpdate", "resource: resource, indices: Tindices, updates: dtype ->",
+     "dtype: type; Tindices: {int32, int64}", OP_STATEFUL},
+    {"ScatterNd", "indices: Tindices, updates: T, shape: Tindices -> output: T",
+     "T: type; Tindices: {int16, int32, int64}; bad_indices_policy: string = ''", 0},
+    {"ScatterNdNonAliasingAdd", "input: T, indices: Tindices, updates: T -> output: T",
+     "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+     "quint16, uint16, complex128, half, uint32, uint64, bool}; Tindices: {int32, int64}; bad_indices_policy: string "
+     "= ''",
+     0},
+    {"TensorScatterAdd", "tensor: T, indices: Tindices, updates: T -> output: T",
+     "T: type; Tindices: {int32, int64}; bad_indices_policy: string = ''", 0},
+    {"TensorScatterSub", "tensor: T, indices: Tindices, updates: T -> output: T",
+     "T: type; Tindices: {int32, int64}; bad_indices_policy: string = ''", 0},
+    {"TensorScatterMin", "tensor: T, indices: Tindices, updates: T -> output: T",
+     "T: type; Tindices: {int32, int64}; bad_indices_policy: string = ''", 0},
+    {"TensorScatterMax", "tensor: T, indices: Tindices, updates: T -> output: T",
+     "T: type; Tindices: {int32, int64}; bad_indices_policy: string = ''", 0},
+    {"TensorScatterUpdate", "tensor: T, indices: Tindices, updates: T -> output: T",
+     "T: type; Tindices: {int16, int32, int64, uint16}; bad_indices_policy: string = ''", 0},
+    {"ScatterNdAdd", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
+     "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+     "quint16, uint16, complex128, half, uint32, uint64}; Tindices: {int32, int64}; use_locking: bool = false; "
+     "bad_indices_policy: string = ''",
+     0},
+    {"ScatterNdSub", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
+     "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+     "quint16, uint16, complex128, half, uint32, uint64}; Tindices: {int32, int64}; use_locking: bool = false; "
+     "bad_indices_policy: string = ''",
+     0},
+    {"ScatterNdMin", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
+     "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+     "quint16, uint16, complex128, half, uint32, uint64}; Tindices: {int32, int64}; use_locking: bool = false; "
+     "bad_indices_policy: string = ''",
+     0},
+    {"ScatterNdMax", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
+     "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+     "quint16, uint16, complex128, half, uint32, uint64}; Tindices: {int32, int64}; use_locking: bool = false; "
+     "bad_indices_policy: string = ''",
+     0},
+    {"ScatterNdUpdate", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
+     "T: type; Tindices: {int32, int64}; use_locking: bool = true; bad_indices_policy: string = ''", 0},
+    {"ResourceScatterNdAdd", "ref: resource, indices: Tindices, updates: T ->",
+     "T: type; Tindices: {int32, int64}; use_locking: bool = true; bad_indices_policy: string = ''", OP_STATEFUL},
+    {"ResourceScatterNdSub", "ref: resource, indices: Tindices, updates: T ->",
+     "T: type; Tindices: {int32, int64}; use_locking: bool = true; bad_indices_policy: string = ''", OP_STATEFUL},
+    {"ResourceScatterNdMin", "ref: resource, indices: Tindices, updates: T ->",
+     "T: type; Tindices: {int32, int64}; use_locking: bool = true; bad_indices_policy: string = ''", OP_STATEFUL},
+    {"ResourceScatterNdMax", "ref: resource, indices: Tindices, updates: T ->",
+     "T: type; Tindices: {int32, int64}; use_locking: bool = true; bad_indices_policy: string = ''", OP_STATEFUL},
+    {"ResourceScatterNdUpdate", "ref: resource, indices: Tindices, updates: T ->",
+     "T: type; Tindices: {int32, int64}; use_locking: bool = true; bad_indices_policy: string = ''", OP_STATEFUL},
+    {0},
+};
+
+typedef enum ScatterKind {
+    SCATTER_ADD,
+    SCATTER_SUB,
+    SCATTER_MUL,
+    SCATTER_DIV,
+    SCATTER_MIN,
+    SCATTER_MAX,
+    SCATTER_UPDATE
+} ScatterKind;
+
+typedef struct ScatterState {
+    ScatterKind kind;
+    bool ignore_bad; /* bad indices are skipped */
+} ScatterState;
+
+static Error *scatter_init(const Node *node, void *state) {
+    static const char *const endings[] = {"Add", "Sub", "Mul", "Div", "Min", "Max", "Update"};
+    ScatterState *s = state;
+    s->kind = SCATTER_ADD; /* ScatterNd itself sums */
+    for (int i = 0; i < 7; i++) {
+        if (str_ends(node->op, str_of(endings[i]))) s->kind = (ScatterKind)i;
+    }
+    if (!op_attr(node->info, STR("bad_indices_policy"))) return NULL;
+    Str policy;
+    Error *err = node_attr_string(node, "bad_indices_policy", &policy);
+    if (!err) s->ignore_bad = str_is(policy, "IGNORE");
+    return err;
+}
+
+/* How a row is changed: by arithmetic or, when fn is NULL, by copying. */
+typedef struct RowChange {
+    RowFn *fn;
+    ElementKind element;
+    char *to;
+    const char *from;
+    int64_t width;
+    bool same_row; /* one row of updates serves all */
+} RowChange;
+
+static Error *row_change_init(RowChange *c, ScatterKind kind, Tensor *to, const Tensor *updates, int64_t width) {
+    *c = (RowChange){.element = element_kind(to->dtype), .to = to->data, .from = updates->data, .width = width};
+    if (kind == SCATTER_UPDATE) return NULL;
+    const RowMath *m = row_math(to->dtype);
+    if (m) {
+        RowFn *const fns[] = {m->add, m->sub, m->mul, m->div, m->min, m->max};
+        c->fn = fns[kind];
+    }
+    return c->fn ? NULL : error_unimplemented("Scatter of type %s with arithmetic", dtype_name(to->dtype));
+}
+
+static void change_row(const RowChange *c, int64_t row, int64_t update) {
+    char *to = c->to + (size_t)(row * c->width) * c->element.size;
+    const char *from = c->from + (size_t)(c->same_row ? 0 : update * c->width) * c->element.size;
+    if (c->fn) {
+        c->fn(to, from, c->width);
+    } else {
+        copy_elements(c->element, to, from, c->width);
+    }
+}
+
+/* ---- Scatter: one index a row. */
+
+static Error *check_rows(const Tensor *params, const Tensor *indices, const Tensor *updates) {
+    const Shape *p = &params->shape, *i = &indices->shape, *u = &updates->shape;
+    if (p->rank < 1) return error_invalid("params must be at least 1-D, got shape %s", shape_text(p).text);
+    if (u->rank == 0) return NULL;
+    bool prefix = u->rank >= i->rank, ok = u->rank == i->rank + p->rank - 1;
+    for (int d = 0; prefix && d < i->rank; d++) prefix = u->dims[d] == i->dims[d];
+    if (!prefix)
+        return error_invalid("The shape of indices (%s) must be a prefix of the shape of updates (%s)",
+                             shape_text(i).text, shape_text(u).text);
+    for (int d = 1; ok && d < p->rank; d++) ok = u->dims[i->rank + d - 1] == p->dims[d];
+    if (ok) return NULL;
+    return error_invalid(
+        "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got updates.shape "
+        "%s, indices.shape %s, params.shape %s",
+        shape_text(u).text, shape_text(i).text, shape_text(p).text);
+}
+
+static Error *scatter_rows(KernelContext *k, Tensor *params, const Tensor *indices, const Tensor *updates) {
+    const ScatterState *s = k->state;
+    Error *err = check_rows(params, indices, updates);
+    if (err) return err;
+    int64_t rows = params->shape.dims[0], width = shape_prod(&params->shape, 1, params->shape.rank);
+    for (int64_t i = 0; i < indices->count; i++) {
+        int64_t row = index_at(indices, i);
+        if (row < 0 || row >= rows) return bad_index("indices", indices, i, row, rows);
+    }
+    RowChange c;
+    err = row_change_init(&c, s->kind, params, updates, width);
+    if (err) return err;
+    Tensor *repeated = NULL;
+    if (updates->shape.rank == 0) {
+        Shape shape = shape_vector(width);
+        repeated = kernel_scratch(k, updates->dtype, &shape);
+        if (!repeated) return NULL;
+        copy_fill(NULL, c.element, repeated->data, updates->data, width);
+        c.from = repeated->data;
+        c.same_row = true;
+    }
+    for (int64_t i = 0; i < indices->count; i++) change_row(&c, index_at(indices, i), i);
+    tensor_unref(repeated);
+    return NULL;
+}
+
+/* ---- ScatterNd: several indices name a place. */
+
+static Error *check_nd(const KernelContext *k, const Shape *to, const Tensor *indices, const Tensor *updates,
+                       int depth) {
+    const Shape *i = &indices->shape, *u = &updates->shape;
+    int outer = i->rank - 1;
+    if (depth > to->rank)
+        return error_invalid("index innermost dimension length must be <= params rank; saw: %d vs. %d", depth,
+                             to->rank);
+    bool outer_ok = u->rank >= outer, ok = u->rank == outer + to->rank - depth;
+    for (int d = 0; outer_ok && d < outer; d++) outer_ok = u->dims[d] == i->dims[d];
+    if (!outer_ok && str_starts(k->node->op, STR("Tensor")))
+        return error_invalid("Outer dimensions of indices and update must match. Indices shape: %s, updates shape:%s",
+                             shape_text(i).text, shape_text(u).text);
+    if (!outer_ok)
+        return error_invalid("Dimensions [0,%d) of indices[shape=%s] must match dimensions [0,%d) of updates[shape=%s]",
+                             outer, shape_text(i).text, outer, shape_text(u).text);
+    for (int d = depth; ok && d < to->rank; d++) ok = u->dims[outer + d - depth] == to->dims[d];
+    if (ok) return NULL;
+    return error_invalid("Dimensions [%d,%d) of input[shape=%s] must match dimensions [%d,%d) of updates[shape=%s]",
+                         depth, to->rank, shape_text(to).text, outer, u->rank, shape_text(u).text);
+}
+
+/* The row that indices[at] names; -1 when it is out of range. */
+static int64_t nd_row(const Shape *to, const Tensor *indices, int64_t at, int depth) {
+    int64_t row = 0;
+    for (int d = 0; d < depth; d++) {
+        int64_t index = index_at(indices, at * depth + d);
+        if (index < 0 || index >= to->dims[d]) return -1;
+        row = row * to->dims[d] + index;
+    }
+    return row;
+}
+
+static Error *scatter_nd(KernelContext *k, Tensor *to, const Tensor *indices, const Tensor *updates) {
+    const ScatterState *s = k->state;
+    if (indices->shape.rank < 1)
+        return error_invalid("Indices shape must have rank at least one. Found:%s", shape_text(&indices->shape).text);
+    int64_t last = indices->shape.dims[indices->shape.rank - 1];
+    int depth = last > SHAPE_MAX_RANK ? SHAPE_MAX_RANK + 1 : (int)last;
+    Error *err = check_nd(k, &to->shape, indices, updates, depth);
+    if (err) return err;
+    if (to->count == 0 && updates->count > 0)
+        return error_invalid("Indices and updates specified for empty output.  indices shape: %s",
+                             shape_text(&indices->shape).text);
+    int64_t count = shape_prod(&indices->shape, 0, indices->shape.rank - 1);
+    for (int64_t i = 0; i < count && !s->ignore_bad; i++) {
+        if (nd_row(&to->shape, indices, i, depth) < 0) return bad_nd_index(indices, i, depth, "shape", &to->shape);
+    }
+    RowChange c;
+    err = row_change_init(&c, s->kind, to, updates, shape_prod(&to->shape, depth, to->shape.rank));
+    if (err) return err;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t row = nd_row(&to->shape, indices, i, depth);
+        if (row >= 0) change_row(&c, row, i);
+    }
+    return NULL;
+}
+
+/* ---- On variables, by reference or handle. */
+
+typedef Error *ScatterFn(KernelContext *k, Tensor *to, const Tensor *indices, const Tensor *updates);
+
+static Error *on_variable(KernelContext *k, ScatterFn *fn) {
+    Variable *v = NULL;
+    Error *err = kernel_variable(k, 0, &v);
+    if (err) return err;
+    pthread_mutex_lock(&v->mutex);
+    err = variable_write_locked(k, 0, v, k->in[2]->dtype);
+    if (!err) err = fn(k, v->value, k->in[1], k->in[2]);
+    pthread_mutex_unlock(&v->mutex);
+    if (!err) kernel_pass_ref(k, 0);
+    resource_unref(&v->base);
+    return err;
+}
+
+static Error *run_scatter(KernelContext *k) {
+    return on_variable(k, scatter_rows);
+}
+
+static Error *run_scatter_nd_variable(KernelContext *k) {
+    return on_variable(k, scatter_nd);
+}
+
+/* ---- On tensors. */
+
+static Error *run_scatter_nd(KernelContext *k) {
+    Shape shape;
+    const Tensor *dims = k->in[2];
+    if (dims->shape.rank != 1 || dims->count > SHAPE_MAX_RANK)
+        return error_invalid("Shape must be a vector, got shape %s", shape_text(&dims->shape).text);
+    shape.rank = (int)dims->count;
+    for (int d = 0; d < shape.rank; d++) shape.dims[d] = index_at(dims, d);
+    Error *err = shape_check(&shape);
+    if (err) return err;
+    Tensor *out = kernel_output(k, 0, &shape);
+    if (!out) return NULL;
+    if (dtype_is_plain(out->dtype)) memset(out->data, 0, tensor_bytes(out));
+    return scatter_nd(k, out, k->in[0], k->in[1]);
+}
+
+static Error *run_tensor_scatter(KernelContext *k) {
+    const Tensor *in = k->in[0];
+    Tensor *out = kernel_output_from(k, 0, 0, &in->shape);
+    if (!out) return NULL;
+    if (out->data != in->data) elements_copy(in->dtype, out->data, in->data, in->count);
+    return scatter_nd(k, out, k->in[1], k->in[2]);
+}
+
+const KernelDef scatter_cpu[] = {
+    {"ScatterAdd", .run = run_scatter, .state_size = sizeof(ScatterState), .init = scatter_init, .flags = KERNEL_REFS},
+    {"ScatterSub", .run = run_scatter, .state_size = sizeof(ScatterState), .init = scatter_init, .flags = KERNEL_REFS},
+    {"ScatterMul", .run = run_scatter, .state_size = sizeof(ScatterState), .init = scatter_init, .flags = KERNEL_REFS},
+    {"ScatterDiv", .run = run_scatter, .state_size = sizeof(ScatterState), .init = scatter_init, .flags = KERNEL_REFS},
+    {"ScatterMin", .run = run_scatter, .state_size = sizeof(ScatterState), .init = scatter_init, .flags = KERNEL_REFS},
+    {"ScatterMax", .run = run_scatter, .state_size = sizeof(ScatterState), .init = scatter_init, .flags = KERNEL_REFS},
+    {"ScatterUpdate", .run = run_scatter, .state_size = sizeof(ScatterState), .init = scatter_init,
+     .flags = KERNEL_REFS},
+    {"ResourceScatterAdd", .run = run_scatter, .state_size = sizeof(ScatterState), .init = scatter_init},
+    {"ResourceScatterSub", .run = run_scatter, .state_size = sizeof(ScatterState), .init = scatter_init},
+    {"ResourceScatterMul", .run = run_scatter, .state_size = sizeof(ScatterState), .init = scatter_init},
+    {"ResourceScatterDiv", .run = run_scatter, .state_size = sizeof(ScatterState), .init = scatter_init},
+    {"ResourceScatterMin", .run = run_scatter, .state_size = sizeof(ScatterState), .init = scatter_init},
+    {"ResourceScatterMax", .run = run_scatter, .state_size = sizeof(ScatterState), .init = scatter_init},
+    {"ResourceScatterUpdate", .run = run_scatter, .state_size = sizeof(ScatterState), .init = scatter_init},
+    {"ScatterNd", .run = run_scatter_nd, .state_size = sizeof(ScatterState), .init = scatter_init},
+    {"ScatterNdNonAliasingAdd", .run = run_tensor_scatter, .state_size = sizeof(ScatterState), .init = scatter_init},
+    {"TensorScatterAdd", .run = run_tensor_scatter, .state_size = sizeof(ScatterState), .init = scatter_init},
+    {"TensorScatterSub", .run = run_tensor_scatter, .state_size = sizeof(ScatterState), .init = scatter_init},
+    {"TensorScatterMin", .run = run_tensor_scatter, .state_size = sizeof(ScatterState), .init = scatter_init},
+    {"TensorScatterMax", .run = run_tensor_scatter, .state_size = sizeof(ScatterState), .init = scatter_init},
+    {"TensorScatterUpdate", .run = run_tensor_scatter, .state_size = sizeof(ScatterState), .init = scatter_init},
+    {"ScatterNdAdd", .run = run_scatter_nd_variable, .state_size = sizeof(ScatterState), .init = scatter_init,
+     .flags = KERNEL_REFS},
+    {"ScatterNdSub", .run = run_scatter_nd_variable, .state_size = sizeof(ScatterState), .init = scatter_init,
+     .flags = KERNEL_REFS},
+    {"ScatterNdMin", .run = run_scatter_nd_variable, .state_size = sizeof(ScatterState), .init = scatter_init,
+     .flags = KERNEL_REFS},
+    {"ScatterNdMax", .run = run_scatter_nd_variable, .state_size = sizeof(ScatterState), .init = scatter_init,
+     .flags = KERNEL_REFS},
+    {"ScatterNdUpdate", .run = run_scatter_nd_variable, .state_size = sizeof(ScatterState), .init = scatter_init,
+     .flags = KERNEL_REFS},
+    {"ResourceScatterNdAdd", .run = run_scatter_nd_variable, .state_size = sizeof(ScatterState), .init = scatter_init},
+    {"ResourceScatterNdSub", .run = run_scatter_nd_variable, .state_size = sizeof(ScatterState), .init = scatter_init},
+    {"ResourceScatterNdMin", .run = run_scatter_nd_variable, .state_size = sizeof(ScatterState), .init = scatter_init},
+    {"ResourceScatterNdMax", .run = run_scatter_nd_variable, .state_size = sizeof(ScatterState), .init = scatter_init},
+    {"ResourceScatterNdUpdate", .run = run_scatter_nd_variable, .state_size = sizeof(ScatterState),
+     .init = scatter_init},
+    {0},
+};

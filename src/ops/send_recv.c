@@ -1,0 +1,104 @@
+/* send_recv.c: _Send and _Recv, which join the parts of a step through its rendezvous. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "ops/op_list.h"
+#include "runtime/rendezvous.h"
+#include "runtime/step_context.h"
+
+#define KEY_ATTRS \
+    "tensor_name: string; send_device: string; send_device_incarnation: int; recv_device: string; client_terminated: bool = false"
+
+const OpDef send_recv_ops[] = {
+    {"_Send", "tensor: T ->", "T: type; " KEY_ATTRS, OP_STATEFUL},
+    {"_HostSend", "tensor: T ->", "T: type; " KEY_ATTRS, OP_STATEFUL},
+    {"_Recv", "-> tensor: tensor_type", "tensor_type: type; " KEY_ATTRS, OP_STATEFUL},
+    {"_HostRecv", "-> tensor: tensor_type", "tensor_type: type; " KEY_ATTRS, OP_STATEFUL},
+    {0},
+};
+
+typedef struct Endpoint {
+    char *prefix;   /* the key up to the frame */
+    char *root_key; /* the whole key outside loops */
+    bool remote;    /* the producer is another task */
+} Endpoint;
+
+/* "/job:ps/replica:0/task:0" of "/job:ps/replica:0/task:0/device:CPU:0". */
+static Str task_of(Str device) {
+    for (size_t i = device.len; i > 0; i--)
+        if (device.ptr[i - 1] == '/') return str_slice(device, 0, i - 1);
+    return device;
+}
+
+static Error *endpoint_init(const Node *node, void *state) {
+    Endpoint *e = state;
+    Str tensor_name, send_device, recv_device;
+    int64_t incarnation;
+    Error *err = node_attr_string(node, "tensor_name", &tensor_name);
+    if (!err) err = node_attr_string(node, "send_device", &send_device);
+    if (!err) err = node_attr_string(node, "recv_device", &recv_device);
+    if (!err) err = node_attr_int(node, "send_device_incarnation", &incarnation);
+    if (err) return err;
+    e->prefix = xasprintf("%.*s;%016llx;%.*s;%.*s;", STR_ARG(send_device), (unsigned long long)incarnation, STR_ARG(recv_device), STR_ARG(tensor_name));
+    e->root_key = xasprintf("%s0:0", e->prefix);
+    e->remote = !str_eq(task_of(send_device), task_of(recv_device));
+    return NULL;
+}
+
+static void endpoint_clear(void *state) {
+    Endpoint *e = state;
+    free(e->prefix);
+    free(e->root_key);
+}
+
+/* The key of the running iteration; *owned must be freed. */
+static Str key_of(KernelContext *k, char **owned) {
+    const Endpoint *e = k->state;
+    *owned = NULL;
+    if (k->frame_id == 0 && k->iteration == 0) return str_of(e->root_key);
+    *owned = xasprintf("%s%llu:%lld", e->prefix, (unsigned long long)k->frame_id, (long long)k->iteration);
+    return str_of(*owned);
+}
+
+static Error *run_send(KernelContext *k) {
+    char *owned;
+    Str key = key_of(k, &owned);
+    Error *err = rendezvous_send(k->step->rendezvous, key, k->dead ? NULL : k->in[0], k->dead);
+    free(owned);
+    return err;
+}
+
+static void received(void *arg, Error *err, Tensor *value, bool is_dead) {
+    KernelContext *k = arg;
+    if (!err && !is_dead && value->dtype != kernel_output_type(k, 0)) {
+        err = error_internal("Received a tensor of type %s where %s was expected", dtype_name(value->dtype), dtype_name(kernel_output_type(k, 0)));
+        tensor_unref(value);
+    } else if (!err && !is_dead) {
+        kernel_set_output(k, 0, value);
+    }
+    kernel_done(k, err);
+}
+
+static Error *run_recv(KernelContext *k) {
+    const Endpoint *e = k->state;
+    char *owned;
+    Str key = key_of(k, &owned);
+    Rendezvous *r = k->step->rendezvous;
+    KernelContext *waiting = kernel_defer(k);
+    if (e->remote)
+        rendezvous_recv_remote(r, key, received, waiting);
+    else
+        rendezvous_recv(r, key, received, waiting);
+    free(owned);
+    return NULL;
+}
+
+enum { RECV_FLAGS = KERNEL_DEFERS | KERNEL_SKIPS | KERNEL_RUNS_DEAD };
+
+const KernelDef send_recv_cpu[] = {
+    {"_Send", .run = run_send, .state_size = sizeof(Endpoint), .init = endpoint_init, .clear = endpoint_clear, .flags = KERNEL_RUNS_DEAD},
+    {"_HostSend", .run = run_send, .state_size = sizeof(Endpoint), .init = endpoint_init, .clear = endpoint_clear, .flags = KERNEL_RUNS_DEAD},
+    {"_Recv", .run = run_recv, .state_size = sizeof(Endpoint), .init = endpoint_init, .clear = endpoint_clear, .flags = RECV_FLAGS},
+    {"_HostRecv", .run = run_recv, .state_size = sizeof(Endpoint), .init = endpoint_init, .clear = endpoint_clear, .flags = RECV_FLAGS},
+    {0},
+};

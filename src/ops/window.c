@@ -1,0 +1,79 @@
+/* window.c: reads the attributes of a sliding window and computes its positions. */
+#include "ops/window.h"
+
+#include <stdlib.h>
+
+/* An attribute of exactly `want` numbers; left alone when the op has none of that name. */
+static Error *read_ints(const Node *node, const char *name, int64_t *out, int want, bool empty_ok) {
+    Str value;
+    if (!node_attr(node, name, &value)) return NULL;
+    int64_t *items = NULL;
+    int count = 0;
+    Error *err = node_attr_ints(node, name, &items, &count);
+    if (err || (count == 0 && empty_ok)) goto out;
+    if (count != want) {
+        err = error_invalid("%.*s: %s must have %d elements, got %d", STR_ARG(node->op), name, want, count);
+        goto out;
+    }
+    for (int i = 0; i < want; i++) {
+        out[i] = items[i];
+        if (items[i] < 0 || items[i] > INT32_MAX) {
+            err = error_invalid("%.*s: %s[%d] = %lld is out of range", STR_ARG(node->op), name, i, (long long)items[i]);
+        }
+        if (err) break;
+    }
+out:
+    free(items);
+    return err;
+}
+
+Error *window_init(Window *win, const Node *node) {
+    Str format, padding;
+    Error *err = node_attr_string(node, "data_format", &format);
+    if (!err) err = node_attr_string(node, "padding", &padding);
+    if (err) return err;
+    if (!str_is(format, "NHWC") && !str_is(format, "NCHW")) {
+        return error_invalid("%.*s: data format %.*s is not supported", STR_ARG(node->op), STR_ARG(format));
+    }
+    win->channels_first = str_is(format, "NCHW");
+    win->h = win->channels_first ? 2 : 1;
+    win->w = win->channels_first ? 3 : 2;
+    win->c = win->channels_first ? 1 : 3;
+    win->padding = str_is(padding, "SAME") ? PADDING_SAME : str_is(padding, "VALID") ? PADDING_VALID : PADDING_EXPLICIT;
+    for (int i = 0; i < 4; i++) win->strides[i] = win->dilations[i] = win->ksize[i] = 1;
+    err = read_ints(node, "strides", win->strides, 4, false);
+    if (!err) err = read_ints(node, "dilations", win->dilations, 4, true);
+    if (!err) err = read_ints(node, "ksize", win->ksize, 4, false);
+    if (!err) err = read_ints(node, "explicit_paddings", win->explicit_pads, 8, win->padding != PADDING_EXPLICIT);
+    return err;
+}
+
+Error *window_span(const Window *win, int dim, int64_t in, int64_t k, Span *out) {
+    int64_t stride = win->strides[dim], wide = (k - 1) * win->dilations[dim] + 1;
+    if (stride <= 0) return error_invalid("Stride must be > 0, but got %lld", (long long)stride);
+    if (win->dilations[dim] <= 0) {
+        return error_invalid("Dilation rate must be >= 1, but got %lld", (long long)win->dilations[dim]);
+    }
+    out->before = out->after = 0;
+    if (win->padding == PADDING_SAME) {
+        out->out = (in + stride - 1) / stride;
+        int64_t total = (out->out - 1) * stride + wide - in;
+        if (total < 0) total = 0;
+        out->before = total / 2;
+        out->after = total - out->before;
+        return NULL;
+    }
+    if (win->padding == PADDING_EXPLICIT) {
+        out->before = win->explicit_pads[2 * dim];
+        out->after = win->explicit_pads[2 * dim + 1];
+    }
+    int64_t slack = in + out->before + out->after - wide + stride;
+    out->out = slack / stride;
+    if (out->out < 0) {
+        return error_invalid(
+            "Computed output size would be negative: %lld [input_size: %lld, effective_filter_size: %lld, stride: "
+            "%lld]",
+            (long long)out->out, (long long)in, (long long)wide, (long long)stride);
+    }
+    return NULL;
+}

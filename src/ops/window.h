@@ -1,0 +1,24 @@
+/* window.h: Window, the sliding window of convolutions and pools: strides, dilations, padding and where they put it. */
+#pragma once
+#include "runtime/kernel.h"
+
+typedef enum Padding { PADDING_VALID, PADDING_SAME, PADDING_EXPLICIT } Padding;
+
+/* As the node says it; arrays in the order of the image's dimensions. */
+typedef struct Window {
+    bool channels_first;
+    int h, w, c; /* which dimensions these are; 0 is the batch */
+    Padding padding;
+    int64_t strides[4], dilations[4], ksize[4];
+    int64_t explicit_pads[8]; /* before and after of each dimension */
+} Window;
+
+/* Reads data_format and padding, and strides, dilations, ksize and explicit_paddings where the op has them. */
+Error *window_init(Window *win, const Node *node) MUST_CHECK;
+
+/* How a window of k elements moves over one dimension. */
+typedef struct Span {
+    int64_t out, before, after; /* positions; padding */
+} Span;
+/* dim is win->h or win->w; InvalidArgument "Computed output size would be negative: ...". */
+Error *window_span(const Window *win, int dim, int64_t in, int64_t k, Span *out) MUST_CHECK;

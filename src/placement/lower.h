@@ -1,0 +1,8 @@
+/* lower.h: functional control flow made into Switch, Merge and loops, and function calls replaced by their bodies. */
+#pragma once
+#include "base/error.h"
+#include "graph/graph.h"
+
+/* A new graph; names and attributes may point into `g` and its function library, which must outlive it. If, Case and While are lowered where the
+ * client asked for it (_lower_using_switch_merge); calls always, down to a depth at which recursion is left to run time. The node keeps its name, so that it can be fetched. */
+Error *graph_lower(const Graph *g, Graph **out) MUST_CHECK;

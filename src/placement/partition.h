@@ -1,0 +1,20 @@
+/* partition.h: a placed graph split into one graph per task, joined by _Send and _Recv. */
+#pragma once
+#include "base/error.h"
+#include "graph/graph.h"
+
+typedef struct PartitionDevice {
+    Str name; /* full */
+    uint64_t incarnation;
+    int task; /* index of its task */
+} PartitionDevice;
+
+typedef struct PartitionOptions {
+    const PartitionDevice *devices; /* by Node.placed */
+    int device_count, task_count;
+    bool bfloat16_edges; /* floats travel between tasks as bfloat16 */
+} PartitionOptions;
+
+/* parts[task] is a new graph, NULL for a task without nodes. Adds nodes to `g` (the control loops of loops that span tasks); names and attributes
+ * of the parts point into it, so it must outlive them. */
+Error *graph_partition(Graph *g, const PartitionOptions *options, Graph **parts) MUST_CHECK;

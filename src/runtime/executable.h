@@ -1,0 +1,30 @@
+/* executable.h: Executable, a graph ready to run in this process: its plan, its functions. */
+#pragma once
+#include "base/error.h"
+#include "base/threadpool.h"
+#include "runtime/plan.h"
+#include "runtime/rendezvous.h"
+#include "runtime/step.h"
+
+typedef struct Executable Executable;
+
+/* From a GraphDef whose nodes name full devices of `devices` (an empty name: the first one). Shared by reference: steps hold one. */
+Error *executable_new(Str graph_def, const DeviceSet *devices, SessionState *session, Executable **out) MUST_CHECK;
+/* From a placed graph, taken over also on error; its function library stays the caller's and must live on. */
+Error *executable_from_graph(Graph *take, const DeviceSet *devices, SessionState *session, Executable **out) MUST_CHECK;
+Executable *executable_ref(Executable *e);
+void executable_unref(Executable *e);
+int executable_node_count(const Executable *e);
+/* The graph as it is run, serialised, with full device names. */
+void executable_graph_def(const Executable *e, StrBuf *out);
+
+typedef struct RunOptions {
+    int64_t step_id;
+    Rendezvous *rendezvous;
+    Cancel *cancel;
+    ThreadPool *pool;
+    StepStats *stats; /* (optional) */
+} RunOptions;
+
+/* Runs one step; everything in options must live until done. */
+void executable_run(Executable *e, const RunOptions *options, StepDone *done, void *arg);

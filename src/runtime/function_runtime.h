@@ -1,0 +1,18 @@
+/* function_runtime.h: runs functions of a graph's library: bodies compiled to plans on first use. */
+#pragma once
+#include "base/error.h"
+#include "graph/function.h"
+#include "runtime/kernel.h"
+#include "runtime/step.h"
+
+typedef struct FunctionRuntime FunctionRuntime;
+
+/* Thread-safe. The library must outlive it and must not grow while it is used. */
+FunctionRuntime *function_runtime_new(const FunctionLibrary *lib, const DeviceSet *devices, SessionState *session);
+void function_runtime_free(FunctionRuntime *r);
+
+typedef void FunctionDone(void *arg, Error *err, Tensor **rets, int ret_count); /* owns err; may take rets by setting them to NULL */
+
+/* Runs the function that a serialised NameAttrList names, on the kernel's device, as part of its step. args are kept until
+ * done, which runs on a pool thread, never inside this call. */
+void function_run(KernelContext *k, Str name_attr_list, Tensor **args, int arg_count, FunctionDone *done, void *arg);

@@ -1,0 +1,219 @@
+/* rendezvous.c: a table of keys; each key meets one value and one waiter. */
+#include "runtime/rendezvous.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hashmap.h"
+#include "base/memory.h"
+
+typedef struct Meeting {
+    char *key;
+    size_t key_len;
+    bool has_value, is_dead;
+    Tensor *value;
+    RecvDone *done; /* the waiter, when there is one */
+    void *arg;
+    struct Meeting *next; /* values sent again under the same key, in order */
+} Meeting;
+
+struct Rendezvous {
+    RefCount refs;
+    int64_t step_id;
+    RemoteRecv *remote;
+    void *remote_arg;
+    pthread_mutex_t mutex; /* guards all below */
+    StrMap meetings;
+    Error *aborted;
+};
+
+Rendezvous *rendezvous_new(int64_t step_id, RemoteRecv *remote, void *remote_arg) {
+    Rendezvous *r = xcalloc(1, sizeof *r);
+    refcount_init(&r->refs);
+    pthread_mutex_init(&r->mutex, NULL);
+    r->step_id = step_id;
+    r->remote = remote;
+    r->remote_arg = remote_arg;
+    return r;
+}
+
+Rendezvous *rendezvous_ref(Rendezvous *r) {
+    refcount_inc(&r->refs);
+    return r;
+}
+
+int64_t rendezvous_step_id(const Rendezvous *r) {
+    return r->step_id;
+}
+
+static void meeting_free(Meeting *m) {
+    if (!m) return;
+    tensor_unref(m->value);
+    free(m->key);
+    free(m);
+}
+
+void rendezvous_unref(Rendezvous *r) {
+    if (!r || !refcount_dec(&r->refs)) return;
+    size_t at = 0;
+    void *value;
+    while (strmap_next(&r->meetings, &at, NULL, &value)) {
+        for (Meeting *m = value; m;) {
+            Meeting *next = m->next;
+            meeting_free(m);
+            m = next;
+        }
+    }
+    strmap_clear(&r->meetings);
+    error_free(r->aborted);
+    pthread_mutex_destroy(&r->mutex);
+    free(r);
+}
+
+static Meeting *meeting_new(Str key) {
+    Meeting *m = xcalloc(1, sizeof *m);
+    m->key = str_dup(key);
+    m->key_len = key.len;
+    return m;
+}
+
+static void append_locked(Rendezvous *r, Meeting *m) {
+    Str key = {m->key, m->key_len};
+    Meeting *first = strmap_get(&r->meetings, key);
+    if (!first) {
+        strmap_put(&r->meetings, key, m);
+        return;
+    }
+    while (first->next) first = first->next;
+    first->next = m;
+}
+
+/* Takes the first meeting of a key out of the table. */
+static void remove_first_locked(Rendezvous *r, Meeting *first) {
+    strmap_remove(&r->meetings, (Str){first->key, first->key_len});
+    if (first->next) strmap_put(&r->meetings, (Str){first->next->key, first->next->key_len}, first->next);
+    first->next = NULL;
+}
+
+Error *rendezvous_send(Rendezvous *r, Str key, Tensor *value, bool is_dead) {
+    pthread_mutex_lock(&r->mutex);
+    if (r->aborted) {
+        Error *err = error_copy(r->aborted);
+        pthread_mutex_unlock(&r->mutex);
+        return err;
+    }
+    Meeting *first = strmap_get(&r->meetings, key);
+    if (first && first->done) {
+        remove_first_locked(r, first);
+        pthread_mutex_unlock(&r->mutex);
+        first->done(first->arg, NULL, is_dead ? NULL : tensor_ref(value), is_dead);
+        meeting_free(first);
+        return NULL;
+    }
+    Meeting *m = meeting_new(key);
+    m->has_value = true;
+    m->is_dead = is_dead;
+    m->value = is_dead ? NULL : tensor_ref(value);
+    append_locked(r, m);
+    pthread_mutex_unlock(&r->mutex);
+    return NULL;
+}
+
+void rendezvous_recv(Rendezvous *r, Str key, RecvDone *done, void *arg) {
+    pthread_mutex_lock(&r->mutex);
+    if (r->aborted) {
+        Error *err = error_copy(r->aborted);
+        pthread_mutex_unlock(&r->mutex);
+        done(arg, err, NULL, false);
+        return;
+    }
+    Meeting *first = strmap_get(&r->meetings, key);
+    if (first && first->has_value) {
+        remove_first_locked(r, first);
+        pthread_mutex_unlock(&r->mutex);
+        Tensor *value = first->value;
+        first->value = NULL;
+        done(arg, NULL, value, first->is_dead);
+        meeting_free(first);
+        return;
+    }
+    Meeting *m = meeting_new(key);
+    m->done = done;
+    m->arg = arg;
+    append_locked(r, m);
+    pthread_mutex_unlock(&r->mutex);
+}
+
+bool rendezvous_withdraw(Rendezvous *r, Str key, void *arg) {
+    pthread_mutex_lock(&r->mutex);
+    Meeting *before = NULL, *m = strmap_get(&r->meetings, key);
+    while (m && !(m->done && m->arg == arg)) {
+        before = m;
+        m = m->next;
+    }
+    if (m && before)
+        before->next = m->next;
+    else if (m)
+        remove_first_locked(r, m);
+    pthread_mutex_unlock(&r->mutex);
+    meeting_free(m);
+    return m != NULL;
+}
+
+void rendezvous_recv_remote(Rendezvous *r, Str key, RecvDone *done, void *arg) {
+    pthread_mutex_lock(&r->mutex);
+    Error *err = error_copy(r->aborted);
+    pthread_mutex_unlock(&r->mutex);
+    if (!err && !r->remote) err = error_internal("Step %lld has no way to other tasks: %.*s", (long long)r->step_id, STR_ARG(key));
+    if (err)
+        done(arg, err, NULL, false);
+    else
+        r->remote(r->remote_arg, r, key, done, arg);
+}
+
+void rendezvous_abort(Rendezvous *r, const Error *reason) {
+    pthread_mutex_lock(&r->mutex);
+    StrMap meetings = {0};
+    if (!r->aborted) {
+        r->aborted = error_copy(reason);
+        meetings = r->meetings;
+        r->meetings = (StrMap){0};
+    }
+    pthread_mutex_unlock(&r->mutex);
+    size_t at = 0;
+    void *value;
+    while (strmap_next(&meetings, &at, NULL, &value)) {
+        for (Meeting *m = value; m;) {
+            Meeting *next = m->next;
+            if (m->done) m->done(m->arg, error_copy(reason), NULL, false);
+            meeting_free(m);
+            m = next;
+        }
+    }
+    strmap_clear(&meetings);
+}
+
+bool rendezvous_is_aborted(Rendezvous *r) {
+    pthread_mutex_lock(&r->mutex);
+    bool aborted = r->aborted != NULL;
+    pthread_mutex_unlock(&r->mutex);
+    return aborted;
+}
+
+bool rendezvous_key_parse(Str key, RendezvousKey *out) {
+    Str rest = key;
+    out->src_device = str_next(&rest, ';');
+    Str incarnation = str_next(&rest, ';');
+    out->dst_device = str_next(&rest, ';');
+    out->edge = str_next(&rest, ';');
+    if (incarnation.len != 16 || !out->src_device.len || !out->dst_device.len || !out->edge.len || !rest.len) return false;
+    out->src_incarnation = 0;
+    for (int i = 0; i < 16; i++) {
+        char c = incarnation.ptr[i];
+        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+        if (digit < 0) return false;
+        out->src_incarnation = out->src_incarnation << 4 | (uint64_t)digit;
+    }
+    return true;
+}

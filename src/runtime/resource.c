@@ -1,0 +1,249 @@
+/* resource.c: resource managers, and variables. */
+#include "runtime/resource.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hashmap.h"
+#include "base/memory.h"
+
+void resource_init(Resource *r, const ResourceType *type) {
+    refcount_init(&r->refs);
+    r->type = type;
+}
+
+void resource_ref(Resource *r) {
+    refcount_inc(&r->refs);
+}
+
+void resource_unref(Resource *r) {
+    if (r && refcount_dec(&r->refs)) r->type->destroy(r);
+}
+
+typedef struct Entry {
+    char *key; /* container 0 type 0 name */
+    size_t key_len;
+    size_t container_len;
+    Resource *resource;
+} Entry;
+
+struct ResourceManager {
+    RefCount refs;
+    pthread_mutex_t mutex; /* guards entries */
+    StrMap entries;
+    char *default_container;
+};
+
+ResourceManager *resource_manager_new(Str default_container) {
+    ResourceManager *m = xcalloc(1, sizeof *m);
+    refcount_init(&m->refs);
+    pthread_mutex_init(&m->mutex, NULL);
+    m->default_container = str_dup(default_container);
+    return m;
+}
+
+ResourceManager *resource_manager_ref(ResourceManager *m) {
+    refcount_inc(&m->refs);
+    return m;
+}
+
+Str resource_default_container(const ResourceManager *m) {
+    return str_of(m->default_container);
+}
+
+static void entry_free(Entry *e) {
+    if (!e) return;
+    if (e->resource && e->resource->type->cancel) e->resource->type->cancel(e->resource);
+    resource_unref(e->resource);
+    free(e->key);
+    free(e);
+}
+
+static Entry *entry_new(const ResourceManager *m, Str container, Str name, const ResourceType *type) {
+    if (!container.len) container = str_of(m->default_container);
+    Entry *e = xcalloc(1, sizeof *e);
+    StrBuf key = {0};
+    strbuf_add(&key, container);
+    strbuf_addc(&key, 0);
+    strbuf_add(&key, str_of(type->type_name));
+    strbuf_addc(&key, 0);
+    strbuf_add(&key, name);
+    e->container_len = container.len;
+    e->key_len = key.len;
+    e->key = strbuf_detach(&key);
+    return e;
+}
+
+static Str entry_key(const Entry *e) {
+    return (Str){e->key, e->key_len};
+}
+
+/* Removes all entries of a container (all when container is NULL) and frees them outside the lock. */
+static void clear(ResourceManager *m, const Str *container) {
+    for (;;) {
+        Entry *found = NULL;
+        size_t at = 0;
+        Str key;
+        void *value;
+        pthread_mutex_lock(&m->mutex);
+        while (!found && strmap_next(&m->entries, &at, &key, &value)) {
+            Entry *e = value;
+            if (!container || str_eq((Str){e->key, e->container_len}, *container)) found = e;
+        }
+        if (found) strmap_remove(&m->entries, entry_key(found));
+        pthread_mutex_unlock(&m->mutex);
+        if (!found) return;
+        entry_free(found);
+    }
+}
+
+void resource_manager_free(ResourceManager *m) {
+    if (!m || !refcount_dec(&m->refs)) return;
+    clear(m, NULL);
+    strmap_clear(&m->entries);
+    pthread_mutex_destroy(&m->mutex);
+    free(m->default_container);
+    free(m);
+}
+
+void resource_clear_container(ResourceManager *m, Str container) {
+    if (!container.len) container = str_of(m->default_container);
+    clear(m, &container);
+}
+
+int64_t resource_count(ResourceManager *m) {
+    pthread_mutex_lock(&m->mutex);
+    int64_t n = (int64_t)m->entries.count;
+    pthread_mutex_unlock(&m->mutex);
+    return n;
+}
+
+static Resource *find(ResourceManager *m, const Entry *probe) {
+    pthread_mutex_lock(&m->mutex);
+    Entry *e = strmap_get(&m->entries, entry_key(probe));
+    Resource *r = e ? e->resource : NULL;
+    if (r) resource_ref(r);
+    pthread_mutex_unlock(&m->mutex);
+    return r;
+}
+
+Error *resource_find(ResourceManager *m, Str container, Str name, const ResourceType *type, Resource **out) {
+    Entry *probe = entry_new(m, container, name, type);
+    *out = find(m, probe);
+    Error *err = NULL;
+    if (!*out)
+        err = error_not_found("Resource %.*s/%.*s/%s does not exist.", (int)probe->container_len, probe->key, STR_ARG(name), type->type_name);
+    entry_free(probe);
+    return err;
+}
+
+/* Puts e into the map unless its key is there; the resource that is there, or NULL when e went in. */
+static Resource *insert(ResourceManager *m, Entry *e) {
+    pthread_mutex_lock(&m->mutex);
+    Entry *old = strmap_get(&m->entries, entry_key(e));
+    Resource *there = old ? old->resource : NULL;
+    if (there)
+        resource_ref(there);
+    else
+        strmap_put(&m->entries, entry_key(e), e);
+    pthread_mutex_unlock(&m->mutex);
+    return there;
+}
+
+Error *resource_find_or_create(ResourceManager *m, Str container, Str name, const ResourceType *type, ResourceCreate *create,
+                               void *arg, Resource **out) {
+    Entry *e = entry_new(m, container, name, type);
+    Resource *r = find(m, e);
+    Error *err = NULL;
+    if (!r) {
+        err = create(arg, &r);
+        if (!err) {
+            e->resource = r;
+            resource_ref(r);
+            Resource *there = insert(m, e);
+            if (!there) {
+                *out = r;
+                return NULL;
+            }
+            resource_unref(r);
+            r = there;
+        }
+    }
+    entry_free(e);
+    if (!err) *out = r;
+    return err;
+}
+
+Error *resource_add(ResourceManager *m, Str container, Str name, Resource *r) {
+    Entry *e = entry_new(m, container, name, r->type);
+    e->resource = r;
+    resource_ref(r);
+    Resource *there = insert(m, e);
+    if (!there) return NULL;
+    resource_unref(there);
+    resource_unref(r);
+    e->resource = NULL;
+    Error *err = error_new(CODE_ALREADY_EXISTS, "Resource %.*s/%.*s/%s", (int)e->container_len, e->key, STR_ARG(name), r->type->type_name);
+    entry_free(e);
+    return err;
+}
+
+Error *resource_delete(ResourceManager *m, Str container, Str name, const ResourceType *type) {
+    Entry *probe = entry_new(m, container, name, type);
+    pthread_mutex_lock(&m->mutex);
+    Entry *e = strmap_remove(&m->entries, entry_key(probe));
+    pthread_mutex_unlock(&m->mutex);
+    Error *err = NULL;
+    if (!e)
+        err = error_not_found("Resource %.*s/%.*s/%s does not exist.", (int)probe->container_len, probe->key, STR_ARG(name), type->type_name);
+    entry_free(e);
+    entry_free(probe);
+    return err;
+}
+
+/* ---- Variables ---- */
+
+static void variable_destroy(Resource *r) {
+    Variable *v = (Variable *)r;
+    tensor_unref(v->value);
+    pthread_mutex_destroy(&v->mutex);
+    free(v->name);
+    free(v);
+}
+
+const ResourceType variable_type = {.type_name = "N10tensorflow3VarE", .what = "variable", .destroy = variable_destroy};
+
+Variable *variable_new(DataType dtype, Str name) {
+    Variable *v = xcalloc(1, sizeof *v);
+    resource_init(&v->base, &variable_type);
+    pthread_mutex_init(&v->mutex, NULL);
+    v->dtype = dtype;
+    v->name = str_dup(name);
+    return v;
+}
+
+Tensor *variable_read(Variable *v) {
+    pthread_mutex_lock(&v->mutex);
+    Tensor *t = tensor_ref(v->value);
+    pthread_mutex_unlock(&v->mutex);
+    return t;
+}
+
+void variable_assign(Variable *v, Tensor *value) {
+    tensor_ref(value);
+    pthread_mutex_lock(&v->mutex);
+    Tensor *old = v->value;
+    v->value = value;
+    pthread_mutex_unlock(&v->mutex);
+    tensor_unref(old);
+}
+
+Error *variable_own_locked(Variable *v) {
+    if (tensor_is_unique(v->value)) return NULL;
+    Tensor *copy;
+    Error *err = tensor_copy(v->value, &copy);
+    if (err) return err;
+    tensor_unref(v->value);
+    v->value = copy;
+    return NULL;
+}

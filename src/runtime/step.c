@@ -1,0 +1,369 @@
+/* step.c: runs the nodes of a plan as they become ready.
+
+   A worker loop takes a ready node, runs its kernel, hands on the outputs and goes on with what became ready: cheap nodes in the same
+   thread, expensive ones spread over the pool. A kernel that must wait defers; its completion comes back as a task of the pool. After the first error
+   nothing more is run; the step ends when everything in flight has come back. */
+#include "runtime/step.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "runtime/step_internal.h"
+
+enum { INLINE_ARGS = 8 };
+
+/* A kernel in the middle of its run: its context and the values it works on. On the stack, or on the heap once deferred. */
+typedef struct Running {
+    KernelContext k; /* first: kernel_defer gets from one to the other */
+    Step *step;
+    Item item;
+    struct Running *moved_to; /* set when deferred */
+    Error *result;            /* of a deferred kernel */
+    int64_t scheduled_ns, start_ns;
+    Value *inputs;
+    void *arrays; /* one allocation for all arrays, or NULL when they are in room */
+    Value room_inputs[INLINE_ARGS];
+    Tensor *room_tensors[2 * INLINE_ARGS];
+    Variable *room_refs[2 * INLINE_ARGS];
+    struct Running *next; /* list of completions */
+} Running;
+
+/* What one thread works on right now. */
+typedef struct Worklist {
+    Step *step;
+    ReadyList queue;
+    size_t head;
+    Running *completed; /* deferred kernels that ended while this thread was inside them */
+} Worklist;
+
+static _Thread_local Worklist *current;
+
+static void point_arrays(Running *r, int inputs, int outputs) {
+    if (inputs > INLINE_ARGS || outputs > INLINE_ARGS) {
+        size_t pointers = 2 * (size_t)(inputs + outputs);
+        r->arrays = xcalloc(1, sizeof(Value) * (size_t)inputs + sizeof(void *) * pointers);
+        r->inputs = r->arrays;
+        r->k.in = (Tensor **)(r->inputs + inputs);
+        r->k.ref = (Variable **)(r->k.in + inputs);
+        r->k.out = (Tensor **)(r->k.ref + inputs);
+        r->k.out_ref = (Variable **)(r->k.out + outputs);
+        return;
+    }
+    r->arrays = NULL;
+    r->inputs = r->room_inputs;
+    r->k.in = r->room_tensors;
+    r->k.out = r->room_tensors + INLINE_ARGS;
+    r->k.ref = r->room_refs;
+    r->k.out_ref = r->room_refs + INLINE_ARGS;
+    memset(r->k.in, 0, sizeof(void *) * (size_t)inputs);
+    memset(r->k.ref, 0, sizeof(void *) * (size_t)inputs);
+    memset(r->k.out, 0, sizeof(void *) * (size_t)outputs);
+    memset(r->k.out_ref, 0, sizeof(void *) * (size_t)outputs);
+}
+
+KernelContext *kernel_defer(KernelContext *k) {
+    Running *r = (Running *)k;
+    Running *heap = xmalloc(sizeof *heap);
+    *heap = *r;
+    if (!r->arrays) {
+        heap->inputs = heap->room_inputs;
+        heap->k.in = heap->room_tensors;
+        heap->k.out = heap->room_tensors + INLINE_ARGS;
+        heap->k.ref = heap->room_refs;
+        heap->k.out_ref = heap->room_refs + INLINE_ARGS;
+    }
+    r->moved_to = heap;
+    return &heap->k;
+}
+
+const StepIo *kernel_step_io(KernelContext *k) {
+    return &((Running *)k)->step->io;
+}
+
+/* ---- Errors ---- */
+
+static void fail(Step *step, Error *err) {
+    pthread_mutex_lock(&step->mutex);
+    bool first = !step->error || (step->error->derived && !err->derived);
+    if (first) {
+        error_free(step->error);
+        step->error = error_copy(err);
+    }
+    pthread_mutex_unlock(&step->mutex);
+    if (!atomic_exchange(&step->failed, true)) {
+        /* Whoever waits for this step must hear of it at once: peers in receives, kernels in queues. */
+        if (step->context->rendezvous) rendezvous_abort(step->context->rendezvous, err);
+        Error *reason = error_new(CODE_CANCELLED, "Step was cancelled: %s", err->message);
+        cancel_now(step->context->cancel, error_derived(reason));
+    }
+    error_free(err);
+}
+
+/* ---- One node ---- */
+
+static Error *gather_inputs(Running *r, const PlanNode *n) {
+    Value *slots = r->item.iteration->slots + n->slot;
+    for (int i = 0; i < n->input_count; i++) {
+        r->inputs[i] = slots[i];
+        slots[i] = (Value){0};
+        Value *v = &r->inputs[i];
+        if (v->ref && !dtype_is_ref(n->node->input_types[i])) {
+            v->tensor = variable_read(v->ref);
+            if (!v->tensor && !(n->node->info->flags & OP_UNINITIALIZED_INPUT))
+                return error_new(CODE_FAILED_PRECONDITION, "Attempting to use uninitialized value %s", v->ref->name);
+        } else {
+            r->k.ref[i] = v->ref;
+        }
+        r->k.in[i] = v->tensor;
+    }
+    return NULL;
+}
+
+static void clear_running(Running *r) {
+    for (int i = 0; i < r->k.input_count; i++) value_clear(&r->inputs[i]);
+    for (int i = 0; i < r->k.output_count; i++) {
+        tensor_unref(r->k.out[i]);
+        if (r->k.out_ref[i]) resource_unref(&r->k.out_ref[i]->base);
+    }
+    free(r->arrays);
+}
+
+static void record(Running *r) {
+    const PlanNode *n = &r->step->plan->nodes[r->item.node];
+    NodeTiming t = {.node = n->node->name, .op = n->node->op, .label = STR(""), .device = str_of(n->device->name),
+                    .scheduled_ns = r->scheduled_ns, .start_ns = r->start_ns, .end_ns = clock_wall_ns()};
+    for (int i = 0; i < r->k.output_count; i++)
+        if (r->k.out[i]) t.output_bytes += (int64_t)tensor_bytes(r->k.out[i]);
+    step_stats_add(r->step->context->stats, &t);
+}
+
+static void count_ready(Step *step, const ReadyList *ready, size_t before) {
+    if (ready->count > before) atomic_fetch_add(&step->in_flight, (int64_t)(ready->count - before));
+}
+
+/* The kernel has run: outputs travel on, or the step fails. */
+static void finish_node(Running *r, Error *err, ReadyList *ready) {
+    Step *step = r->step;
+    const PlanNode *n = &step->plan->nodes[r->item.node];
+    if (!err && r->k.error) {
+        err = r->k.error;
+    } else {
+        error_free(r->k.error);
+    }
+    r->k.error = NULL;
+    if (step->context->stats) record(r);
+    for (int i = 0; !err && !(n->def->flags & KERNEL_SKIPS) && i < n->output_count; i++)
+        if (!r->k.out[i] && !r->k.out_ref[i]) err = error_internal("Missing %d-th output from {{node %.*s}}", i, STR_ARG(n->node->name));
+    if (err) {
+        fail(step, error_append(err, "\n\t [[{{node %.*s}}]]", STR_ARG(n->node->name)));
+        return;
+    }
+    if (atomic_load_explicit(&step->failed, memory_order_relaxed)) return;
+    Value room[INLINE_ARGS];
+    Value *outputs = n->output_count > INLINE_ARGS ? xmalloc(sizeof *outputs * (size_t)n->output_count) : room;
+    for (int i = 0; i < n->output_count; i++) {
+        outputs[i] = (Value){r->k.out[i], r->k.out_ref[i]};
+        if (outputs[i].ref && outputs[i].tensor) { /* a reference is all that is needed */
+            tensor_unref(outputs[i].tensor);
+            outputs[i].tensor = NULL;
+        }
+        r->k.out[i] = NULL;
+        r->k.out_ref[i] = NULL;
+    }
+    /* Inputs go before the outputs travel on, so that a consumer may find itself the only holder. */
+    for (int i = 0; i < r->k.input_count; i++) value_clear(&r->inputs[i]);
+    r->k.input_count = 0;
+    size_t before = ready->count;
+    propagate(step, r->item, outputs, ready);
+    count_ready(step, ready, before);
+    if (outputs != room) free(outputs);
+}
+
+static void propagate_dead(Step *step, Item item, ReadyList *ready) {
+    const PlanNode *n = &step->plan->nodes[item.node];
+    Value *slots = item.iteration->slots + n->slot;
+    for (int i = 0; i < n->input_count; i++) value_clear(&slots[i]);
+    Value room[INLINE_ARGS] = {0};
+    Value *outputs = n->output_count > INLINE_ARGS ? xcalloc((size_t)n->output_count, sizeof *outputs) : room;
+    size_t before = ready->count;
+    propagate(step, item, outputs, ready);
+    count_ready(step, ready, before);
+    if (outputs != room) free(outputs);
+}
+
+static void run_const(Step *step, Item item, const PlanNode *n, ReadyList *ready) {
+    Value output = {tensor_ref(n->constant), NULL};
+    size_t before = ready->count;
+    propagate(step, item, &output, ready);
+    count_ready(step, ready, before);
+}
+
+static void finish_step(Step *step) {
+    StepDone *done = step->done;
+    void *arg = step->done_arg;
+    Error *err = step->error;
+    frame_free(step->root);
+    pthread_mutex_destroy(&step->mutex);
+    free(step);
+    done(arg, err);
+}
+
+/* Runs one item; false when it deferred and stays in flight. */
+static bool run_item(Step *step, Item item, ReadyList *ready) {
+    const PlanNode *n = &step->plan->nodes[item.node];
+    if (atomic_load_explicit(&step->failed, memory_order_relaxed)) return true;
+    if (item.dead && !(n->def->flags & KERNEL_RUNS_DEAD)) {
+        propagate_dead(step, item, ready);
+        return true;
+    }
+    if (n->kind == KIND_CONST && !step->context->stats) {
+        run_const(step, item, n, ready);
+        return true;
+    }
+    Running r;
+    r.k = (KernelContext){.node = n->node, .state = n->kind == KIND_CONST ? n->constant : n->state, .input_count = n->input_count,
+                          .output_count = n->output_count, .step = step->context, .device = n->device, .pool = step->context->pool,
+                          .dead = item.dead, .frame_id = item.iteration->frame->id, .iteration = item.iteration->number};
+    r.step = step;
+    r.item = item;
+    r.moved_to = NULL;
+    r.result = NULL;
+    r.start_ns = r.scheduled_ns = step->context->stats ? clock_wall_ns() : 0;
+    point_arrays(&r, n->input_count, n->output_count);
+    Error *err = gather_inputs(&r, n);
+    if (!err && n->kind == KIND_CONST)
+        r.k.out[0] = tensor_ref(n->constant);
+    else if (!err)
+        err = n->run(&r.k);
+    if (r.moved_to) return false;
+    finish_node(&r, err, ready);
+    clear_running(&r);
+    return true;
+}
+
+/* ---- Threads ---- */
+
+typedef struct PostedItem {
+    Step *step;
+    Item item;
+} PostedItem;
+
+static void work(Worklist *list);
+
+static void run_posted(void *arg) {
+    PostedItem *posted = arg;
+    Worklist list = {.step = posted->step};
+    ready_add(&list.queue, posted->item);
+    free(posted);
+    work(&list);
+}
+
+static void post_item(Step *step, Item item) {
+    PostedItem *posted = xmalloc(sizeof *posted);
+    *posted = (PostedItem){step, item};
+    threadpool_post(step->context->pool, run_posted, posted);
+}
+
+static void run_completed(void *arg) {
+    Running *r = arg;
+    Worklist list = {.step = r->step, .completed = r};
+    work(&list);
+}
+
+void kernel_done(KernelContext *k, Error *err) {
+    Running *r = (Running *)k;
+    r->result = err;
+    r->next = NULL;
+    if (current && current->step == r->step) {
+        r->next = current->completed;
+        current->completed = r;
+        return;
+    }
+    threadpool_post(r->step->context->pool, run_completed, r);
+}
+
+/* Keeps what this thread will do itself, gives other expensive nodes to the pool. */
+static void spread(Worklist *list, size_t from) {
+    const Plan *plan = list->step->plan;
+    bool busy = false; /* an expensive node is already kept here */
+    size_t kept = from;
+    for (size_t i = list->head; i < from; i++) busy |= plan->nodes[list->queue.items[i].node].expensive;
+    for (size_t i = from; i < list->queue.count; i++) {
+        Item item = list->queue.items[i];
+        bool expensive = plan->nodes[item.node].expensive && !item.dead;
+        if (expensive && busy) {
+            post_item(list->step, item);
+            continue;
+        }
+        busy |= expensive;
+        list->queue.items[kept++] = item;
+    }
+    list->queue.count = kept;
+}
+
+/* Cheap nodes first, so that what they make ready can go to other threads before this one is busy. */
+static Item take(Worklist *list) {
+    const Plan *plan = list->step->plan;
+    size_t best = list->head;
+    size_t limit = list->queue.count < list->head + 8 ? list->queue.count : list->head + 8;
+    while (best < limit && plan->nodes[list->queue.items[best].node].expensive) best++;
+    if (best == limit) best = list->head;
+    Item item = list->queue.items[best];
+    list->queue.items[best] = list->queue.items[list->head++];
+    if (list->head == list->queue.count) list->head = list->queue.count = 0;
+    return item;
+}
+
+static void work(Worklist *list) {
+    Worklist *outer = current;
+    current = list;
+    bool gone = false;
+    while (!gone && (list->head < list->queue.count || list->completed)) {
+        size_t before;
+        if (list->completed) {
+            Running *r = list->completed;
+            list->completed = r->next;
+            before = list->queue.count;
+            finish_node(r, r->result, &list->queue);
+            clear_running(r);
+            free(r);
+        } else {
+            Item item = take(list);
+            before = list->queue.count;
+            if (!run_item(list->step, item, &list->queue)) continue;
+        }
+        if (list->queue.count > before + 1) spread(list, before);
+        if (atomic_fetch_sub(&list->step->in_flight, 1) != 1) continue;
+        Step *step = list->step;
+        gone = true;
+        list->step = NULL;
+        current = outer;
+        finish_step(step);
+    }
+    current = outer;
+    free(list->queue.items);
+}
+
+void step_start(const Plan *plan, StepContext *context, const StepIo *io, StepDone *done, void *arg) {
+    Step *step = xcalloc(1, sizeof *step);
+    step->plan = plan;
+    step->context = context;
+    if (io) step->io = *io;
+    step->done = done;
+    step->done_arg = arg;
+    pthread_mutex_init(&step->mutex, NULL);
+    step->root = frame_new_root(step);
+    Worklist list = {.step = step};
+    Iteration *root = step->root->iterations[0];
+    for (int i = 0; i < plan->root_count; i++) ready_add(&list.queue, (Item){plan->roots[i], false, root});
+    root->outstanding_nodes = plan->root_count;
+    atomic_init(&step->in_flight, (int64_t)list.queue.count);
+    if (list.queue.count == 0) {
+        finish_step(step);
+        return;
+    }
+    spread(&list, 0);
+    if (list.queue.count) work(&list);
+}

@@ -1,0 +1,19 @@
+/* step_context.h: StepContext, what all kernels of one running step share. */
+#pragma once
+#include "base/threadpool.h"
+#include "runtime/cancel.h"
+#include "runtime/rendezvous.h"
+#include "runtime/session_state.h"
+#include "runtime/step_stats.h"
+
+struct StepContext {
+    int64_t step_id;
+    Rendezvous *rendezvous;
+    Cancel *cancel;
+    SessionState *session;
+    const FunctionLibrary *functions; /* (optional) */
+    struct FunctionRuntime *function_runtime; /* (optional) runs function bodies */
+    ResourceManager *step_resources;          /* vanish with the step */
+    ThreadPool *pool;
+    StepStats *stats; /* (optional) what ran when */
+};

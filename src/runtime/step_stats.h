@@ -1,0 +1,21 @@
+/* step_stats.h: what ran where and when in one step, for traces. */
+#pragma once
+#include <stdint.h>
+
+#include "base/str.h"
+
+typedef struct NodeTiming {
+    Str node, op, label; /* label "" is made from node and op */
+    Str device;
+    int64_t scheduled_ns, start_ns, end_ns; /* wall clock */
+    int64_t output_bytes;
+    int thread;
+} NodeTiming;
+
+/* Thread-safe. */
+typedef struct StepStats StepStats;
+StepStats *step_stats_new(void);
+void step_stats_free(StepStats *s);
+void step_stats_add(StepStats *s, const NodeTiming *t); /* copies the strings */
+/* Serialised StepStats: one DeviceStepStats for each device. */
+void step_stats_encode(StepStats *s, StrBuf *out);

@@ -1,0 +1,21 @@
+/* tensor_proto.h: Tensor to and from serialised TensorProto, for every dtype. */
+#pragma once
+#include "base/error.h"
+#include "base/str.h"
+#include "tensor/tensor.h"
+
+/* tensor_content, or the typed fields with TensorFlow's rule that the last value repeats and none means zeros. */
+Error *tensor_proto_decode(Str bytes, Tensor **out) MUST_CHECK;
+
+/* dtype, shape, then everything in tensor_content (never shortened). Empty variants are written as such. */
+void tensor_proto_encode(const Tensor *t, StrBuf *out);
+
+/* The same up to and with the length of tensor_content, for plain dtypes: the elements follow as they lie in memory. */
+void tensor_proto_encode_header(const Tensor *t, StrBuf *out);
+
+/* A variant type that can come back from the wire. */
+typedef struct VariantDecoder {
+    const char *type_name;
+    Error *(*decode)(Str metadata, Tensor **tensors, int tensor_count, Variant *out); /* borrows tensors */
+} VariantDecoder;
+void variant_registry_init(const VariantDecoder *rows); /* once, ends with a NULL type_name */

@@ -1,0 +1,130 @@
+/* regex_test.c: what matches, what is replaced, what is no pattern, and that time stays linear. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "base/regex.h"
+
+typedef struct MatchCase {
+    const char *pattern, *text;
+    bool full;
+} MatchCase;
+
+static void full_matches(void **state) {
+    (void)state;
+    static const MatchCase cases[] = {
+        {"^s3://.*", "s3://bucket/x", true},
+        {"^s3://.*", "/tmp/x", false},
+        {"a*b+c?", "aabb", true},
+        {"(ab|cd)*", "abcdab", true},
+        {"(ab|cd)*", "abc", false},
+        {"[a-c]{2,3}", "abc", true},
+        {"[a-c]{2,3}", "a", false},
+        {"[^x]+", "hello", true},
+        {"\\d+\\.\\d*", "12.5", true},
+        {"(?i)HeLLo", "hEllO", true},
+        {".", "\xc3\xa9", true},
+        {".*", "a\nb", false},
+        {"(?s).*", "a\nb", true},
+        {"x{0}y", "y", true},
+        {"a|ab", "ab", true},
+        {"(a|ab)(c|bcd)", "abcd", true},
+        {"\\bword\\b", "word", true},
+        {"[[:alpha:]_]+", "ab_c", true},
+        {"\\x41\\n", "A\n", true},
+        {"a{,2}", "a{,2}", true},
+        {"", "", true},
+        {"x{3}", "xxx", true},
+        {"x{2,}", "xxxxx", true},
+        {"(x{2}){2}", "xxxx", true},
+        {"\\Qa.b\\E", "a.b", true},
+        {"(?:a|b)c", "bc", true},
+        {"[]a]+", "]a", true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Regex *r = NULL;
+        Error *err = regex_compile(str_of(cases[i].pattern), &r);
+        if (err) fail_msg("%s: %s", cases[i].pattern, err->message);
+        if (regex_full_match(r, str_of(cases[i].text)) != cases[i].full)
+            fail_msg("%s on %s", cases[i].pattern, cases[i].text);
+        regex_free(r);
+    }
+}
+
+typedef struct ReplaceCase {
+    const char *pattern, *rewrite, *text, *first, *all;
+} ReplaceCase;
+
+static void replacements(void **state) {
+    (void)state;
+    static const ReplaceCase cases[] = {
+        {"[ao]", "<\\0>", "hello a", "hell<o> a", "hell<o> <a>"},
+        {"b*", "-", "abc", "-abc", "-a-c-"},
+        {"(\\w+)@(\\w+)", "\\2 \\1", "x@y z@w", "y x z@w", "y x w z"},
+        {"x*", "", "axxb", "axxb", "ab"},
+        {"a+?", "X", "aaa", "Xaa", "XXX"},
+        {"^", ">", "ab", ">ab", ">ab"},
+        {"$", "<", "ab", "ab<", "ab<"},
+        {"\\.", "\\\\", "a.b.c", "a\\b.c", "a\\b\\c"},
+        {"q", "z", "none", "none", "none"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        Regex *r = NULL;
+        StrBuf first = {0}, all = {0};
+        assert_null(regex_compile(str_of(cases[i].pattern), &r));
+        assert_null(regex_check_rewrite(r, str_of(cases[i].rewrite)));
+        regex_replace(r, str_of(cases[i].text), str_of(cases[i].rewrite), false, &first);
+        regex_replace(r, str_of(cases[i].text), str_of(cases[i].rewrite), true, &all);
+        assert_string_equal(strbuf_str(&first).ptr, cases[i].first);
+        assert_string_equal(strbuf_str(&all).ptr, cases[i].all);
+        strbuf_clear(&first);
+        strbuf_clear(&all);
+        regex_free(r);
+    }
+}
+
+static void bad_patterns_are_refused(void **state) {
+    (void)state;
+    static const char *const bad[] = {
+        "(",     ")",          "[a", "*a", "a{1001}", "\\", "[b-a]", "(?z)", "((((x{1000}){1000}){1000}){1000})",
+        "\\xzz", "[[:nope:]]", "a**"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        Regex *r = NULL;
+        Error *err = regex_compile(str_of(bad[i]), &r);
+        if (!err) fail_msg("%s was taken", bad[i]);
+        assert_int_equal(err->code, CODE_INVALID_ARGUMENT);
+        error_free(err);
+    }
+    StrBuf deep = {0};
+    for (int i = 0; i < 100000; i++) strbuf_addc(&deep, '(');
+    Regex *r = NULL;
+    Error *err = regex_compile(strbuf_str(&deep), &r);
+    assert_non_null(err);
+    error_free(err);
+    strbuf_clear(&deep);
+}
+
+static void hard_patterns_take_no_time(void **state) {
+    (void)state;
+    StrBuf text = {0};
+    for (int i = 0; i < 3000; i++) strbuf_addc(&text, 'a');
+    Regex *r = NULL;
+    assert_null(regex_compile(STR("(a*)*b|(a|a)*c|(a?){50}a{50}b"), &r));
+    assert_false(regex_full_match(r, strbuf_str(&text)));
+    regex_free(r);
+    strbuf_clear(&text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(full_matches),
+        cmocka_unit_test(replacements),
+        cmocka_unit_test(bad_patterns_are_refused),
+        cmocka_unit_test(hard_patterns_take_no_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
