@@ -103,15 +103,27 @@ static Error *copy_cluster(const ClusterSpec *from, ClusterSpec *to) {
     return err;
 }
 
-static char *listen_address(const Server *s, const ServerConfig *config) {
+/* A task whose address is a loopback one is meant for this machine alone. */
+static bool is_loopback(Str address) {
+    return str_starts(address, STR("127.")) || str_starts(address, STR("localhost:")) || str_starts(address, STR("[::1]:"));
+}
+
+static char *listen_address(const Server *s, const ServerConfig *config, bool ipv6) {
     if (config->listen.len) return str_dup(config->listen);
-    return xasprintf("[::]%s", strrchr(s->task->address, ':'));
+    if (is_loopback(str_of(s->task->address))) return xstrdup(s->task->address);
+    return xasprintf("%s%s", ipv6 ? "[::]" : "0.0.0.0", strrchr(s->task->address, ':'));
 }
 
 static Error *listen_on(Server *s, const ServerConfig *config) {
-    char *address = listen_address(s, config), *bound = NULL;
+    char *address = listen_address(s, config, true), *bound = NULL;
     ServerOptions options = {.methods = s->methods, .arg = &s->services, .pool = s->serve};
     Error *err = transport_serve(s->transport, str_of(address), &options, &bound);
+    if (err && str_starts(str_of(address), STR("[::]"))) { /* a machine without IPv6 */
+        error_free(err);
+        free(address);
+        address = listen_address(s, config, false);
+        err = transport_serve(s->transport, str_of(address), &options, &bound);
+    }
     if (!err) {
         /* The host as the cluster knows it, the port as it is. */
         const char *port = strrchr(bound, ':');

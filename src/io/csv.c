@@ -38,10 +38,10 @@ static Error *quoted(Str record, char delimiter, size_t *at, CsvFields *f) {
             closed = true;
         }
     }
-    while (closed && i < record.len && (record.ptr[i] == '\r' || record.ptr[i] == '\n')) i++;
     if (!closed || (i < record.len && record.ptr[i] != delimiter)) {
         strbuf_clear(&text);
-        return error_invalid("Quoted field has to end with quote followed by delim, CRLF, or end");
+        return closed ? error_invalid("Quote inside a string has to be escaped by another quote")
+                      : error_invalid("Quoted field has to end with quote followed by delim or end");
     }
     f->unquoted = vec_reserve(f->unquoted, &f->unquoted_capacity, f->unquoted_count + 1, sizeof *f->unquoted);
     Str field = {NULL, text.len};
@@ -53,13 +53,11 @@ static Error *quoted(Str record, char delimiter, size_t *at, CsvFields *f) {
 
 static Error *unquoted(Str record, char delimiter, bool quotes, size_t *at, CsvFields *f) {
     size_t from = *at, i = from;
-    for (; i < record.len && record.ptr[i] != delimiter && record.ptr[i] != '\n' && record.ptr[i] != '\r'; i++)
-        if (quotes && record.ptr[i] == '"') return error_invalid("Unquoted fields cannot have quotes/CRLFs inside");
+    for (; i < record.len && record.ptr[i] != delimiter; i++)
+        if ((quotes && record.ptr[i] == '"') || record.ptr[i] == '\n' || record.ptr[i] == '\r')
+            return error_invalid("Unquoted fields cannot have quotes/CRLFs inside");
     add(f, str_slice(record, from, i));
-    size_t after = i;
-    while (after < record.len && (record.ptr[after] == '\n' || record.ptr[after] == '\r')) after++;
-    if (after > i && after < record.len) return error_invalid("Unquoted fields cannot have quotes/CRLFs inside");
-    *at = after;
+    *at = i;
     return NULL;
 }
 

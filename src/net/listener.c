@@ -105,7 +105,10 @@ static int bind_one(const struct addrinfo *a, int port) {
     memcpy(&name, a->ai_addr, a->ai_addrlen);
     address_set_port((struct sockaddr *)&name, port);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (a->ai_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    if (a->ai_family == AF_INET6) { /* "[::]" takes IPv4 as well, an address of its own does not */
+        int only = !IN6_IS_ADDR_UNSPECIFIED(&((struct sockaddr_in6 *)&name)->sin6_addr);
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
+    }
     if (bind(fd, (struct sockaddr *)&name, a->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0) return fd;
     int error = errno;
     close(fd);

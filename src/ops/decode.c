@@ -177,10 +177,11 @@ static Error *set_field(KernelContext *k, int f, int64_t record, Str field, cons
 
 static Error *set_record(KernelContext *k, int64_t record, const CsvFields *fields) {
     const CsvState *s = k->state;
-    int64_t want = s->column_count ? s->columns[s->column_count - 1] + 1 : k->output_count;
-    bool fits = s->column_count ? (int64_t)fields->count >= want : (int64_t)fields->count == want;
-    if (!fits)
-        return error_invalid("Expect %lld fields but have %zu in record %lld", (long long)want, fields->count,
+    int64_t have = (int64_t)fields->count, selected = 0;
+    while (selected < s->column_count && s->columns[selected] < have) selected++;
+    if (s->column_count) have = selected;
+    if (have != k->output_count)
+        return error_invalid("Expect %d fields but have %lld in record %lld", k->output_count, (long long)have,
                              (long long)record);
     Error *err = NULL;
     for (int f = 0; !err && f < k->output_count; f++)

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 
 static Element *element_alloc(int n) {
@@ -125,11 +124,10 @@ Error *elements_stack(Element *const *elements, int64_t count, int n, const Data
 /* ---- The store ---- */
 
 void element_store_init(ElementStore *s, StoreOrder order, int64_t seed, int64_t seed2) {
-    *s = (ElementStore){.order = order, .seed = (uint64_t)seed, .seed2 = (uint64_t)seed2};
-    if (!seed && !seed2) {
-        s->seed = (uint64_t)clock_wall_ns();
-        s->seed2 = (uint64_t)(uintptr_t)s;
-    }
+    bool seeded = seed || seed2;
+    *s = (ElementStore){.order = order};
+    s->random = philox_stream(seeded ? philox_from_seeds((uint64_t)seed, (uint64_t)seed2)
+                                     : philox_from_seeds(rng_entropy(), rng_entropy()));
 }
 
 void element_store_clear(ElementStore *s) {
@@ -194,25 +192,10 @@ void element_store_push_front(ElementStore *s, Element *e) {
     s->count++;
 }
 
-/* Word `n` of the Philox4x32-10 stream of the seeds, as TensorFlow draws it. */
-static uint32_t philox_word(uint64_t seed, uint64_t seed2, uint64_t n) {
-    uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    uint32_t c[4] = {(uint32_t)(n / 4), (uint32_t)(n / 4 >> 32), (uint32_t)seed2, (uint32_t)(seed2 >> 32)};
-    for (int round = 0; round < 10; round++) {
-        uint64_t a = (uint64_t)c[0] * 0xD2511F53u, b = (uint64_t)c[2] * 0xCD9E8D57u;
-        uint32_t next[4] = {(uint32_t)(b >> 32) ^ c[1] ^ key[0], (uint32_t)b, (uint32_t)(a >> 32) ^ c[3] ^ key[1],
-                            (uint32_t)a};
-        memcpy(c, next, sizeof c);
-        key[0] += 0x9E3779B9u;
-        key[1] += 0xBB67AE85u;
-    }
-    return c[n % 4];
-}
-
 Element *element_store_pop(ElementStore *s) {
     if (s->order == STORE_BY_PRIORITY) return heap_pop(s);
     if (s->order == STORE_SHUFFLED) {
-        int64_t pick = (s->first + philox_word(s->seed, s->seed2, s->draws++) % s->count) % s->capacity;
+        int64_t pick = (s->first + philox_stream_next(&s->random) % s->count) % s->capacity;
         int64_t last = (s->first + --s->count) % s->capacity;
         Element *e = s->slots[pick];
         s->slots[pick] = s->slots[last];

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/rng.h"
 #include "tensor/tensor.h"
 
 typedef struct Element {
@@ -30,12 +31,11 @@ typedef struct ElementStore {
     Element **slots; /* FIFO: a ring from `first`; by priority: a heap */
     int64_t first, count, capacity;
     uint64_t arrivals;
-    uint64_t seed, seed2, draws; /* shuffled: draw i is a function of the seeds and i */
+    PhiloxStream random; /* shuffled: which one leaves next */
 } ElementStore;
 
-void element_store_init(ElementStore *s, StoreOrder order, int64_t seed,
-                        int64_t seed2);    /* both 0: seeded from the clock */
-void element_store_clear(ElementStore *s); /* frees the elements */
+void element_store_init(ElementStore *s, StoreOrder order, int64_t seed, int64_t seed2); /* both 0: random */
+void element_store_clear(ElementStore *s);                                               /* frees the elements */
 void element_store_push(ElementStore *s, Element *e);
 void element_store_push_front(ElementStore *s, Element *e); /* back where it was popped from */
 Element *element_store_pop(ElementStore *s);                /* count > 0 */

@@ -67,7 +67,9 @@
     ROW(candidate_sampler) \
     ROW(barrier) \
     ROW(staging) \
-    ROW(bincount)
+    ROW(bincount) \
+    ROW(media_summary) \
+    ROW(map_staging)
 
 #define DECLARE(name)                \
     extern const OpDef name##_ops[]; \

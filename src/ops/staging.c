@@ -89,6 +89,7 @@ static Error *create(void *arg, Resource **out) {
     StagingArea *a = xcalloc(1, sizeof *a);
     resource_init(&a->base, &staging_type);
     wait_room_init(&a->room);
+    a->room.any_order[LINE_PEEK] = true; /* each waits for its index */
     element_store_init(&a->store, STORE_FIFO, 0, 0);
     a->capacity = s->capacity;
     a->memory_limit = s->memory_limit;

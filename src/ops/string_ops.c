@@ -211,7 +211,7 @@ static Error *run_split(KernelContext *k) {
             for (size_t i = 0; i < s.len; i++) add_piece(&p, str_slice(s, i, i + 1), row);
             continue;
         }
-        for (size_t i = 0; i <= s.len; i++) {
+        for (size_t i = 0; s.len && i <= s.len; i++) { /* an empty string has no pieces */
             if (i < s.len && !memchr(delimiter.ptr, s.ptr[i], delimiter.len)) continue;
             if (i > from || !skip_empty) add_piece(&p, str_slice(s, from, i), row);
             from = i + 1;
@@ -224,27 +224,26 @@ static Error *init_split_v2(const Node *node, void *state) {
     return node_attr_int(node, "maxsplit", state);
 }
 
-/* As Python's split: the whole separator, or runs of white space when it is empty. */
+/* The whole separator, or runs of white space when it is empty; after max > 0 splits the rest is one piece, even if
+ * empty. */
 static void split_v2(Pieces *p, Str s, Str sep, int64_t max, int64_t row) {
     size_t from = 0;
     int64_t splits = 0;
     if (!sep.len) {
         for (;;) {
             while (from < s.len && isspace((unsigned char)s.ptr[from])) from++;
+            if (max > 0 && splits++ == max) {
+                add_piece(p, str_slice(s, from, s.len), row);
+                return;
+            }
             if (from == s.len) return;
             size_t to = from;
             while (to < s.len && !isspace((unsigned char)s.ptr[to])) to++;
-            if (max >= 0 && splits++ >= max) {
-                size_t end = s.len;
-                while (end > from && isspace((unsigned char)s.ptr[end - 1])) end--;
-                add_piece(p, str_slice(s, from, end), row);
-                return;
-            }
             add_piece(p, str_slice(s, from, to), row);
             from = to;
         }
     }
-    while (max < 0 || splits < max) {
+    while (max <= 0 || splits < max) {
         const char *hit = memmem(s.ptr + from, s.len - from, sep.ptr, sep.len);
         if (!hit) break;
         add_piece(p, str_slice(s, from, (size_t)(hit - s.ptr)), row);

@@ -46,20 +46,27 @@ static void cancel_locked(Waiter *w, Leaving *leaving) {
     leaving_add(leaving, w);
 }
 
-/* Only the first of a line tries, so nobody is overtaken. */
+/* Lets those of a line try; only the first, unless the line has no order, so that nobody is overtaken. */
+static bool flush_line_locked(WaitRoom *r, int line, Leaving *leaving) {
+    bool changed = false;
+    for (Waiter *w = r->head[line], *next; w; w = next) {
+        next = w->next;
+        AttemptResult result = w->attempt(w);
+        if (result != ATTEMPT_NOTHING) changed = true;
+        if (result == ATTEMPT_DONE) {
+            leave_locked(r, w);
+            leaving_add(leaving, w);
+        } else if (!r->any_order[line]) {
+            break;
+        }
+    }
+    return changed;
+}
+
 static void flush_locked(WaitRoom *r, Leaving *leaving) {
     for (bool changed = true; changed;) {
         changed = false;
-        for (int line = 0; line < WAIT_ROOM_LINES; line++) {
-            while (r->head[line]) {
-                Waiter *w = r->head[line];
-                AttemptResult result = w->attempt(w);
-                if (result != ATTEMPT_NOTHING) changed = true;
-                if (result != ATTEMPT_DONE) break;
-                leave_locked(r, w);
-                leaving_add(leaving, w);
-            }
-        }
+        for (int line = 0; line < WAIT_ROOM_LINES; line++) changed = flush_line_locked(r, line, leaving) || changed;
     }
 }
 

@@ -1,4 +1,4 @@
-/* wait_room.h: WaitRoom, where operations wait for a resource to change; first come first served in each of its lines.
+/* wait_room.h: WaitRoom, where operations wait for a resource to change; first come first served in each line.
  */
 #pragma once
 #include <pthread.h>
@@ -37,6 +37,7 @@ enum { WAIT_ROOM_LINES = 3 };
 typedef struct WaitRoom {
     pthread_mutex_t mutex; /* guards the lines, and the state of the resource the room belongs to */
     Waiter *head[WAIT_ROOM_LINES], *tail[WAIT_ROOM_LINES];
+    bool any_order[WAIT_ROOM_LINES]; /* set once by the owner: those behind may go first when the first cannot */
 } WaitRoom;
 
 void wait_room_init(WaitRoom *r);

@@ -123,7 +123,7 @@ int cmd_serve(int argc, char **argv) {
         {"chief_hosts", FLAG_STRING, &o.chief_hosts, "HOST:PORT,...", "the chief task"},
         {"cpu-devices", FLAG_INT, &o.cpu_devices, "N", "CPU devices to offer (1)"},
         {"threads", FLAG_INT, &o.threads, "N", "threads that compute (one for each core)"},
-        {"listen", FLAG_STRING, &o.listen, "HOST:PORT", "where to listen, when it is not the task's own port on all interfaces"},
+        {"listen", FLAG_STRING, &o.listen, "HOST:PORT", "where to listen (a loopback address of the task, else its port on all interfaces)"},
         {"session-timeout", FLAG_INT, &o.session_timeout_s, "SECONDS", "how long a new session waits for missing tasks (60)"},
         {"max-sessions", FLAG_INT, &o.max_sessions, "N", "client sessions at a time (1000)"},
         {"verbose", FLAG_BOOL, &o.verbose, NULL, "log more"},
