@@ -1,8 +1,14 @@
 # Rill: `make demo` shows it at work, `make test` runs all tests; both install what they need first.
 MODE ?= release
 PREFIX ?= /usr/local
-CC ?= gcc
-B := build/$(MODE)
+JOBS ?= $(shell nproc)
+B := build/$(MODE)$(if $(filter cc gcc,$(CC)),,-$(CC))
+
+ifeq ($(filter $(MODE),release debug asan tsan),)
+$(error MODE=$(MODE) is none of release, debug, asan, tsan)
+endif
+# Sub-makes use every core unless the caller said -j.
+PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
 
 FLAGS_release := -O3 -g
 FLAGS_debug := -O0 -g
@@ -23,14 +29,52 @@ LIB_OBJ := $(LIB_SRC:src/%.c=$(B)/%.o) $(GEN_C:.c=.o)
 TOOL_OBJ := $(TOOL_SRC:src/%.c=$(B)/%.o)
 TEST_SRC := $(wildcard tests/*/*_test.c)
 TEST_BIN := $(TEST_SRC:tests/%.c=$(B)/tests/%)
+HEADERS := $(patsubst include/%,%,$(wildcard include/*.h include/*/*.h))
+VERSION := $(shell sed -n 's/.*"rill \([0-9.]*\).*/\1/p' src/tools/cmd_version.c)
 
-.PHONY: all lib tests demo test bench install clean deps unit check
+.PHONY: all lib tests demo test unit check bench install deps clean
 .SECONDARY:
 all: deps
-	$(MAKE) --no-print-directory $(B)/rill $(B)/librill.so
+	@$(MAKE) -s --no-print-directory $(PARALLEL) $(B)/rill $(B)/librill.a $(B)/librill.so
 
 deps:
 	@scripts/install_deps.sh build
+
+# A local cluster trains on handwritten digits.
+demo: all
+	@scripts/install_deps.sh test
+	@$(B)/rill version
+	@.venv/bin/python examples/demo.py --rill $(B)/rill
+
+# Everything; M=graph: the tests of one module.
+test: deps
+	@scripts/install_deps.sh test
+	@python3 scripts/run_tests.py $(M)
+
+# The C tests alone, in the given MODE.
+unit: deps
+	@scripts/install_deps.sh test
+	@python3 scripts/run_tests.py --unit-only --mode $(MODE) $(M)
+
+check:
+	@python3 scripts/check_layers.py
+	@python3 scripts/check_sizes.py
+
+bench: all
+	@scripts/install_deps.sh test
+	@for b in bench/*.py; do echo "== $$b"; .venv/bin/python $$b --rill $(B)/rill || exit 1; done
+
+# PREFIX=/usr/local; DESTDIR for packagers.
+install: DEST = $(DESTDIR)$(PREFIX)
+install: all
+	@install -d $(DEST)/bin $(DEST)/lib/pkgconfig $(DEST)/include
+	@install $(B)/rill $(DEST)/bin/rill
+	@install -m 644 $(B)/librill.a $(DEST)/lib/librill.a
+	@install $(B)/librill.so $(DEST)/lib/librill.so.0
+	@ln -sf librill.so.0 $(DEST)/lib/librill.so
+	@for h in $(HEADERS); do install -D -m 644 include/$$h $(DEST)/include/$$h; done
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' scripts/rill.pc.in > $(DEST)/lib/pkgconfig/rill.pc
+	@echo "installed rill $(VERSION) in $(DEST)"
 
 lib: $(B)/librill.a
 tests: $(TEST_BIN)

@@ -311,6 +311,20 @@ static GraphRun *run_partial(Worker *w, WorkerSession *s, const RunGraphRequest 
     return run;
 }
 
+void worker_drop_partial_runs(Worker *w, const WorkerSession *s, int64_t step_id) {
+    for (;;) {
+        pthread_mutex_lock(&w->mutex);
+        GraphRun **link = &w->partial_runs;
+        while (*link && !(s ? (*link)->session == s : (*link)->step_id == step_id)) link = &(*link)->next;
+        GraphRun *run = *link;
+        if (run) *link = run->next;
+        pthread_mutex_unlock(&w->mutex);
+        if (!run) return;
+        graph_run_cancel(run, error_derived(error_new(CODE_ABORTED, "Cleanup %lld", (long long)run->step_id)));
+        graph_run_unref(run);
+    }
+}
+
 /* ---- RecvTensor ---- */
 
 static Error *check_incarnation(Worker *w, Str key) {

@@ -180,13 +180,16 @@ Error *session_client_graph(MasterSession *s, const RunSignature *signature, Cli
 
 /* ---- Steps under way ---- */
 
+static Error *add_step_locked(MasterSession *s, StepRun *step) {
+    if (s->closed) return error_new(CODE_FAILED_PRECONDITION, "Session is closed.");
+    *step_run_next(step) = s->steps;
+    s->steps = step;
+    return NULL;
+}
+
 Error *session_add_step(MasterSession *s, StepRun *step) {
     pthread_mutex_lock(&s->mutex);
-    Error *err = s->closed ? error_new(CODE_FAILED_PRECONDITION, "Session is closed.") : NULL;
-    if (!err) {
-        *step_run_next(step) = s->steps;
-        s->steps = step;
-    }
+    Error *err = add_step_locked(s, step);
     pthread_mutex_unlock(&s->mutex);
     return err;
 }
@@ -296,9 +299,9 @@ Error *master_session_partial_setup(MasterSession *s, const RunSignature *signat
     p->step = step_run_new(s, g);
     p->fed = xcalloc((size_t)signature->feed_count, sizeof *p->fed);
     p->fetched = xcalloc((size_t)signature->fetch_count, sizeof *p->fetched);
-    err = session_add_step(s, p->step);
-    pthread_mutex_lock(&s->mutex);
+    pthread_mutex_lock(&s->mutex); /* one lock for both: a session that closes must find the run with the step */
     p->handle = xasprintf("%lld", (long long)s->next_partial++);
+    err = add_step_locked(s, p->step);
     if (!err) strmap_put(&s->partial_runs, str_of(p->handle), p);
     pthread_mutex_unlock(&s->mutex);
     if (err) {

@@ -47,19 +47,19 @@ static bool finish(RemoteRecvCall *c) {
     return first;
 }
 
-/* The step was aborted here. */
+/* The step was aborted here, or its master put the value in. */
 static void aborted(void *arg, Error *err, Tensor *value, bool is_dead) {
-    (void)is_dead;
     RemoteRecvCall *c = arg;
-    tensor_unref(value);
     pthread_mutex_lock(&c->mutex);
     c->cancel_asked = true;
     Call *call = c->call;
     pthread_mutex_unlock(&c->mutex);
-    if (finish(c))
-        c->done(c->arg, err, NULL, false);
-    else
+    if (finish(c)) {
+        c->done(c->arg, err, value, is_dead);
+    } else {
         error_free(err);
+        tensor_unref(value);
+    }
     if (call) call_cancel(call);
     recv_unref(c);
 }

@@ -116,8 +116,8 @@ static Error *ask_status(SessionTasks *t, int64_t timeout_ms) {
     }
     Error *err = NULL;
     char *missing = missing_tasks(t, calls);
-    if (*missing)
-        err = error_new(CODE_UNAVAILABLE,
+    if (*missing) /* not Unavailable: the client would silently ask ten times more */
+        err = error_new(CODE_ABORTED,
                         "CreateSession: %lld s have passed and these tasks have not answered: %s. Start them, or leave them out of the session with ConfigProto.device_filters.",
                         (long long)timeout_ms / 1000, missing);
     free(missing);

@@ -183,12 +183,10 @@ static Error *root_error(StepRun *run) {
         if (!root || (root_is_consequence && !consequence)) root = t;
     }
     bool only_consequences = root && (root->err->derived || root->err->code == CODE_CANCELLED);
-    if (run->cancel_reason && (!root || only_consequences)) {
-        Error *reason = run->cancel_reason;
-        run->cancel_reason = NULL;
-        return reason;
-    }
-    if (!root) return NULL;
+    pthread_mutex_lock(&run->mutex); /* a session that closes may cancel even now */
+    Error *reason = !root || only_consequences ? error_copy(run->cancel_reason) : NULL;
+    pthread_mutex_unlock(&run->mutex);
+    if (reason || !root) return reason;
     Error *err = root->err;
     root->err = NULL;
     char *text = xasprintf("From %s:\n%s", run->session->tasks.tasks[root->task].task_name, err->message);

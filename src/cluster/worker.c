@@ -37,6 +37,7 @@ static WorkerSession *take_session(Worker *w, const Str *handle) {
 
 static void delete_session(Worker *w, WorkerSession *s) {
     if (!s) return;
+    worker_drop_partial_runs(w, s, 0);
     step_table_cleanup_session(w->steps, s);
     worker_session_close(s);
     worker_session_unref(s);
@@ -110,6 +111,7 @@ Error *worker_find_session(Worker *w, Str handle, WorkerSession **out) {
 }
 
 void worker_cleanup_graph(Worker *w, int64_t step_id) {
+    worker_drop_partial_runs(w, NULL, step_id);
     step_table_cleanup(w->steps, step_id);
 }
 

@@ -20,3 +20,6 @@ struct Worker {
     StrMap sessions;
     GraphRun *partial_runs; /* list of partial runs that are not finished */
 };
+
+/* Ends the partial runs of a session (NULL: of a step) that no last call has ended. */
+void worker_drop_partial_runs(Worker *w, const WorkerSession *s, int64_t step_id);

@@ -97,6 +97,7 @@ static Error *add_function(FunctionLibrary *lib, Str def) {
         if (r.field == 1 && r.type == WIRE_BYTES) ok = read_signature(lib->arena, r.bytes, f->info);
     if (!ok || r.failed || !f->info->name.len) return error_invalid("Malformed FunctionDef '%.*s'", STR_ARG(f->info->name));
     f->name = f->info->name;
+    if (op_find(f->name)) return error_invalid("Cannot add function '%.*s' because an op with the same name already exists.", STR_ARG(f->name));
     const Function *old = function_find(lib, f->name);
     if (old && str_eq(old->def, f->def)) return NULL;
     if (old) {
@@ -186,14 +187,12 @@ static Error *find_edge(const Graph *g, Str text, Output *out) {
         return NULL;
     }
     int64_t position = 0;
-    if (str_to_int64(rest, &position)) { /* node:1, as in graphs */
-        *out = (Output){n, (int)position};
-        return NULL;
-    }
-    Str arg = str_next(&rest, ':');
-    if (rest.len && !str_to_int64(rest, &position)) return error_invalid("Function body: malformed input '%.*s'", STR_ARG(text));
-    out->node = n;
+    bool is_plain = str_to_int64(rest, &position); /* node:1, as in graphs */
+    Str arg = is_plain ? STR("") : str_next(&rest, ':');
+    if (!is_plain && rest.len && !str_to_int64(rest, &position)) return error_invalid("Function body: malformed input '%.*s'", STR_ARG(text));
     if (position < 0 || position > 1 << 24) return error_invalid("Function body: malformed input '%.*s'", STR_ARG(text));
+    *out = (Output){n, (int)position};
+    if (is_plain) return NULL;
     return node_output_index(n, arg, (int)position, &out->index);
 }
 
@@ -229,6 +228,7 @@ static Error *add_body_nodes(FunctionBody *body, Str def, const Attr *attrs, int
         if (r.field != 3 || r.type != WIRE_BYTES) continue;
         Node *n;
         err = node_def_view(g->arena, r.bytes, &views[i]);
+        if (!err && str_is(views[i].op, "_Arg")) err = error_invalid("Function body: node '%.*s' is an _Arg", STR_ARG(views[i].name));
         if (!err) err = graph_adopt_node(g, views[i].name, views[i].op, views[i].device, &n);
         if (err) break;
         n->attrs = views[i].attrs;
@@ -278,8 +278,13 @@ static Error *add_rets(FunctionBody *body, const Function *f) {
             if (err) return err;
         }
     }
-    for (int i = 0; i < body->ret_count; i++)
-        if (!body->rets[i].node) return error_invalid("Function body: output %.*s is not set", STR_ARG(f->info->outputs[i].name));
+    for (int i = 0; i < body->ret_count; i++) {
+        const Node *n = body->rets[i].node;
+        if (!n) return error_invalid("Function body: output %.*s is not set", STR_ARG(f->info->outputs[i].name));
+        if (n->info && body->rets[i].index >= n->output_count)
+            return error_invalid("Function body: output %.*s is output %d of node '%.*s', which has %d", STR_ARG(f->info->outputs[i].name), body->rets[i].index,
+                                 STR_ARG(n->name), n->output_count);
+    }
     return NULL;
 }
 

@@ -301,8 +301,11 @@ Error *node_resolve(Graph *g, Node *n) {
 }
 
 Error *node_output_index(const Node *n, Str arg_name, int position, int *out) {
+    if (!n->info)
+        return error_not_found("Op type not registered '%.*s' ({{node %.*s}}). The most similar op of Rill is '%.*s'; docs/compatibility.md lists all.",
+                               STR_ARG(n->op), STR_ARG(n->name), STR_ARG(op_nearest(n->op)));
     int at = 0;
-    for (int i = 0; n->info && i < n->info->output_count; i++) {
+    for (int i = 0; i < n->info->output_count; i++) {
         int count;
         Error *err = arg_types(n, &n->info->outputs[i], NULL, &count);
         if (err) return err;

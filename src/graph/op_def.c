@@ -237,7 +237,7 @@ static struct {
 } registry;
 
 void op_registry_init(const OpDef *const *tables, int table_count) {
-    registry.arena = arena_new();
+    if (!registry.arena) registry.arena = arena_new();
     for (int i = 0; i < table_count; i++) {
         for (const OpDef *def = tables[i]; def->name; def++) {
             OpInfo *op = NULL;

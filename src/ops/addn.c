@@ -44,6 +44,32 @@ static Error *add_n_run(KernelContext *k, RangeFn *range) {
     return NULL;
 }
 
+/* Lists and other variants add themselves. */
+static Error *add_n_variant(KernelContext *k) {
+    Tensor *sum = tensor_ref(k->in[0]);
+    Error *err = NULL;
+    for (int i = 1; !err && i < k->input_count; i++) {
+        Tensor *next = NULL;
+        const Tensor *other = k->in[i];
+        if (!shape_eq(&sum->shape, &other->shape)) err = error_invalid("AddN of variants of different shapes");
+        if (!err) err = tensor_new(DT_VARIANT, &sum->shape, &next);
+        for (int64_t j = 0; !err && j < sum->count; j++) {
+            const Variant *a = &tensor_variants(sum)[j], *b = &tensor_variants(other)[j];
+            if (!a->type || a->type != b->type || !a->type->add)
+                err = error_invalid("Variants of type '%s' and '%s' cannot be added", a->type ? a->type->type_name : "", b->type ? b->type->type_name : "");
+            else
+                err = a->type->add(a->object, b->object, &tensor_variants(next)[j]);
+        }
+        tensor_unref(sum);
+        sum = next;
+    }
+    if (err)
+        tensor_unref(sum);
+    else
+        kernel_set_output(k, 0, sum);
+    return err;
+}
+
 typedef struct L2Job {
     const void *x;
     int64_t n;
@@ -75,7 +101,7 @@ static Tensor *l2_run(KernelContext *k, RangeFn *range, double *sum) {
 #include "kernels/each_float.inc"
 
 const KernelDef addn_cpu[] = {
-    {"AddN", .by_type = {NUMBER_TYPES(add_n)}},
+    {"AddN", .by_type = {NUMBER_TYPES(add_n), [DT_VARIANT] = add_n_variant}},
     {"AccumulateNV2", .by_type = {NUMBER_TYPES(add_n)}},
     {"L2Loss", .by_type = {FLOAT_TYPES(l2_loss)}},
     {0},

@@ -41,9 +41,17 @@ static Error *run_fill(KernelContext *k) {
 
 static Error *run_zeros_like(KernelContext *k) {
     const Tensor *in = k->in[0];
-    if (in->dtype == DT_VARIANT || in->dtype == DT_RESOURCE)
-        return error_unimplemented("ZerosLike of type %s", dtype_name(in->dtype));
+    if (in->dtype == DT_RESOURCE) return error_unimplemented("ZerosLike of type %s", dtype_name(in->dtype));
     Tensor *out = kernel_output(k, 0, &in->shape);
+    Error *err = NULL;
+    for (int64_t i = 0; out && !err && in->dtype == DT_VARIANT && i < in->count; i++) {
+        const Variant *v = &tensor_variants(in)[i];
+        if (v->type && v->type->zeros_like)
+            err = v->type->zeros_like(v->object, &tensor_variants(out)[i]);
+        else
+            err = error_unimplemented("ZerosLike of a variant of type '%s'", v->type ? v->type->type_name : "");
+    }
+    if (err) return err;
     if (out && dtype_is_plain(out->dtype)) memset(out->data, 0, tensor_bytes(out));
     return NULL;
 }

@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include "ops/tensor_list.h"
+
 static const OpDef *const op_tables[] = {
 #define ROW(name) name##_ops,
     OP_FILES(ROW)
@@ -15,7 +17,11 @@ static const KernelDef *const kernel_tables[] = {
 #undef ROW
 };
 
+static VariantDecoder variant_decoders[2]; /* the second row ends the table */
+
 static void fill(void) {
+    variant_decoders[0] = tensor_list_decoder;
+    variant_registry_init(variant_decoders);
     op_registry_init(op_tables, (int)(sizeof op_tables / sizeof op_tables[0]));
     kernel_registry_init(kernel_tables, (int)(sizeof kernel_tables / sizeof kernel_tables[0]));
 }

@@ -10,6 +10,9 @@
     ROW(control_flow) \
     ROW(functional) \
     ROW(send_recv) \
+    ROW(tensor_list_ops) \
+    ROW(tensor_array) \
+    ROW(stack) \
     ROW(unary) \
     ROW(unary_grad) \
     ROW(binary) \

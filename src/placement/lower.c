@@ -1,7 +1,7 @@
 /* lower.c: If, Case, While and calls as graphs without functions.
 
-   Every lowered node stays in the graph under its name, turned into an IdentityN of its results (or a NoOp), so that edges from it and
-   fetches of it remain good. New nodes are named NAME/...; bodies may hold further functional nodes, which are lowered in turn. */
+   Every lowered node stays in the graph under its name, turned into an IdentityN of its results (or a NoOp), so that it can be fetched and waited
+   for; its consumers take the results themselves, so that a step needs only what it uses. New nodes are named NAME/...; bodies may hold further functional nodes, which are lowered in turn. */
 #include "placement/lower.h"
 
 #include <stdlib.h>
@@ -23,6 +23,11 @@ typedef struct Lowerer {
     const FunctionLibrary *lib;
     Pending *queue;
     size_t count, capacity;
+    struct Replaced {
+        Node *node;
+        const Output *results;
+    } *replaced; /* lowered nodes */
+    size_t replaced_count, replaced_capacity;
 } Lowerer;
 
 static Str sub_name(Lowerer *l, const Node *n, const char *part) {
@@ -92,7 +97,21 @@ static Error *become_results(Lowerer *l, Node *n, const Output *results, int cou
     if (count) node_add_attr(l->g, n, STR("T"), attr_make_types(l->g->arena, types, count));
     node_set_inputs(l->g, n, results, count);
     if (before) node_add_control(l->g, n, before);
+    l->replaced = vec_reserve(l->replaced, &l->replaced_capacity, l->replaced_count + 1, sizeof *l->replaced);
+    l->replaced[l->replaced_count++] = (struct Replaced){n, n->inputs};
     return node_resolve(l->g, n);
+}
+
+/* Lets the consumers of lowered nodes take the results directly. */
+static void bypass_replaced(Lowerer *l) {
+    const Output **results = xcalloc((size_t)l->g->node_count, sizeof *results); /* by node id */
+    for (size_t i = 0; i < l->replaced_count; i++) results[l->replaced[i].node->id] = l->replaced[i].results;
+    for (int i = 0; l->replaced_count && i < l->g->node_count; i++) {
+        Node *n = l->g->nodes[i];
+        for (int j = 0; j < n->input_count; j++)
+            while (results[n->inputs[j].node->id]) n->inputs[j] = results[n->inputs[j].node->id][n->inputs[j].index];
+    }
+    free(results);
 }
 
 /* ---- Bodies ---- */
@@ -503,7 +522,9 @@ Error *graph_lower(const Graph *g, Graph **out) {
     }
     Error *err = NULL;
     for (size_t i = 0; !err && i < l.count; i++) err = lower_one(&l, l.queue[i]);
+    if (!err) bypass_replaced(&l);
     free(l.queue);
+    free(l.replaced);
     if (err)
         graph_free(l.g);
     else

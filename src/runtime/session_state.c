@@ -53,13 +53,16 @@ ResourceManager *session_resources(SessionState *s, Device *d) {
     return d->resources;
 }
 
+/* Names only come to the map and stay as long as the session, so those seen under the lock may be used without it. */
 static void delete_private(SessionState *s) {
-    size_t at = 0;
+    pthread_mutex_lock(&s->mutex);
+    size_t at = 0, count = 0;
+    PrivateName **names = xcalloc(s->names.count, sizeof *names);
     void *value;
-    while (strmap_next(&s->names, &at, NULL, &value)) {
-        PrivateName *p = value;
-        error_free(resource_delete(session_resources(s, p->device), STR(""), str_of(p->name), p->type));
-    }
+    while (strmap_next(&s->names, &at, NULL, &value)) names[count++] = value;
+    pthread_mutex_unlock(&s->mutex);
+    for (size_t i = 0; i < count; i++) error_free(resource_delete(session_resources(s, names[i]->device), STR(""), str_of(names[i]->name), names[i]->type));
+    free(names);
 }
 
 void session_state_close(SessionState *s) {

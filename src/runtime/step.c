@@ -57,6 +57,7 @@ static void point_arrays(Running *r, int inputs, int outputs) {
     r->k.out = r->room_tensors + INLINE_ARGS;
     r->k.ref = r->room_refs;
     r->k.out_ref = r->room_refs + INLINE_ARGS;
+    memset(r->inputs, 0, sizeof(Value) * (size_t)inputs);
     memset(r->k.in, 0, sizeof(void *) * (size_t)inputs);
     memset(r->k.ref, 0, sizeof(void *) * (size_t)inputs);
     memset(r->k.out, 0, sizeof(void *) * (size_t)outputs);
@@ -200,7 +201,14 @@ static void run_const(Step *step, Item item, const PlanNode *n, ReadyList *ready
     count_ready(step, ready, before);
 }
 
+/* Somebody outside cancelled the step: also one whose kernels never wait, such as a loop, must end. */
+static void cancelled(void *arg) {
+    Step *step = arg;
+    fail(step, cancel_reason(step->context->cancel));
+}
+
 static void finish_step(Step *step) {
+    cancel_unwatch(step->context->cancel, &step->watch);
     StepDone *done = step->done;
     void *arg = step->done_arg;
     Error *err = step->error;
@@ -360,6 +368,7 @@ void step_start(const Plan *plan, StepContext *context, const StepIo *io, StepDo
     for (int i = 0; i < plan->root_count; i++) ready_add(&list.queue, (Item){plan->roots[i], false, root});
     root->outstanding_nodes = plan->root_count;
     atomic_init(&step->in_flight, (int64_t)list.queue.count);
+    if (!cancel_watch(context->cancel, &step->watch, cancelled, step)) cancelled(step);
     if (list.queue.count == 0) {
         finish_step(step);
         return;

@@ -74,6 +74,7 @@ typedef struct Step {
     void *done_arg;
     _Atomic int64_t in_flight; /* items queued or running */
     _Atomic bool failed;
+    CancelWatch watch;
     pthread_mutex_t mutex; /* guards error, and all frames of the general propagator */
     Error *error;
     FrameState *root;

@@ -1,8 +1,10 @@
 /* tensor.c: tensors, their buffers and elements. */
 #include "tensor/tensor.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
@@ -97,6 +99,17 @@ static Tensor *make(DataType dtype, const Shape *shape, Buffer *buffer, void *da
     return t;
 }
 
+/* What the machine has; the system would promise more and kill us when it is used. */
+static int64_t memory_size(void) {
+    static _Atomic int64_t cached;
+    int64_t size = atomic_load_explicit(&cached, memory_order_relaxed);
+    if (size) return size;
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    size = pages > 0 && page > 0 ? (int64_t)pages * page : (int64_t)1 << 46;
+    atomic_store_explicit(&cached, size, memory_order_relaxed);
+    return size;
+}
+
 /* The header and the elements are one allocation; the elements start at the next multiple of 64. */
 enum { HEADER = (sizeof(Buffer) + 63) / 64 * 64 };
 
@@ -107,7 +120,7 @@ Error *tensor_new(DataType dtype, const Shape *shape, Tensor **out) {
     int64_t count = shape_count(shape);
     int64_t size;
     Buffer *b = NULL;
-    if (!__builtin_mul_overflow(count, (int64_t)dtype_size(dtype), &size) && size < (int64_t)1 << 46)
+    if (!__builtin_mul_overflow(count, (int64_t)dtype_size(dtype), &size) && size <= memory_size())
         b = try_alloc(HEADER + (size_t)size);
     if (!b) {
         char *text = shape_str(shape);

@@ -41,17 +41,21 @@ ResourceHandle *resource_handle_new(Str device, Str container, Str name, Str typ
 ResourceHandle *resource_handle_ref(ResourceHandle *h);
 void resource_handle_unref(ResourceHandle *h);
 
-/* An element of a DT_VARIANT tensor: an object with a table of what can be done with it. Immutable, shared. */
+typedef struct Variant Variant;
+
+/* An element of a DT_VARIANT tensor: an object with a table of what can be done with it. Immutable once shared. */
 typedef struct VariantType {
     const char *type_name; /* on the wire, "tensorflow::TensorList" */
     void (*ref)(void *object);
     void (*unref)(void *object);
     Error *(*encode)(const void *object, StrBuf *metadata, StrBuf *tensors); /* (optional) VariantTensorDataProto parts */
+    Error *(*zeros_like)(const void *object, Variant *out);                  /* (optional) */
+    Error *(*add)(const void *a, const void *b, Variant *out);               /* (optional) of two objects of this type */
 } VariantType;
-typedef struct Variant {
+struct Variant {
     const VariantType *type; /* NULL: empty */
     void *object;
-} Variant;
+};
 
 /* Shared by reference count. The value does not change once another holder may see it. */
 typedef struct Tensor {

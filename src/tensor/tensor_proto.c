@@ -10,7 +10,10 @@
 enum { DTYPE = 1, SHAPE = 2, CONTENT = 4, FLOAT_VAL = 5, DOUBLE_VAL, INT_VAL, STRING_VAL, SCOMPLEX_VAL, INT64_VAL, BOOL_VAL,
        DCOMPLEX_VAL, HALF_VAL, RESOURCE_VAL, VARIANT_VAL, UINT32_VAL, UINT64_VAL, FLOAT8_VAL };
 
+enum { MAX_DEPTH = 64 }; /* of tensors inside variants */
+
 static const VariantDecoder *variant_decoders;
+static Error *decode_tensor(Str bytes, int depth, Tensor **out);
 
 void variant_registry_init(const VariantDecoder *rows) {
     variant_decoders = rows;
@@ -87,7 +90,7 @@ static void encode_handle(const ResourceHandle *h, StrBuf *out) {
     strbuf_clear(&info);
 }
 
-static Error *decode_variant(Str bytes, Variant *out) {
+static Error *decode_variant(Str bytes, int depth, Variant *out) {
     Str type_name = {"", 0}, metadata = {"", 0};
     Tensor **tensors = NULL;
     size_t count = 0, capacity = 0;
@@ -99,7 +102,7 @@ static Error *decode_variant(Str bytes, Variant *out) {
         if (r.field == 2) metadata = r.bytes;
         if (r.field != 3) continue;
         tensors = vec_reserve(tensors, &capacity, count + 1, sizeof *tensors);
-        err = tensor_proto_decode(r.bytes, &tensors[count]);
+        err = decode_tensor(r.bytes, depth + 1, &tensors[count]);
         if (!err) count++;
     }
     if (!err && r.failed) err = error_invalid("Malformed VariantTensorDataProto");
@@ -128,13 +131,13 @@ static void encode_variant(const Variant *v, StrBuf *out) {
     strbuf_clear(&tensors);
 }
 
-static Error *set_element(Tensor *t, int64_t i, Str bytes) {
+static Error *set_element(Tensor *t, int64_t i, Str bytes, int depth) {
     if (t->dtype == DT_STRING) {
         tstring_set(&tensor_str(t)[i], bytes);
         return NULL;
     }
     if (t->dtype == DT_RESOURCE) return decode_handle(bytes, &tensor_handles(t)[i]);
-    return decode_variant(bytes, &tensor_variants(t)[i]);
+    return decode_variant(bytes, depth, &tensor_variants(t)[i]);
 }
 
 static void element_bytes(const Tensor *t, int64_t i, StrBuf *out) {
@@ -145,7 +148,7 @@ static void element_bytes(const Tensor *t, int64_t i, StrBuf *out) {
 
 /* ---- Decoding ---- */
 
-static Error *decode_content(Tensor *t, Str content) {
+static Error *decode_content(Tensor *t, Str content, int depth) {
     if (dtype_is_plain(t->dtype)) {
         if (content.len != tensor_bytes(t))
             return error_invalid("Cannot parse tensor from proto: %zu bytes of content for %lld elements of %s", content.len,
@@ -162,7 +165,7 @@ static Error *decode_content(Tensor *t, Str content) {
     for (int64_t i = 0; i < t->count; i++) {
         if (!wire_varint(&lengths, &len) || len > (uint64_t)(bytes.end - bytes.at))
             return error_invalid("Cannot parse tensor from proto: element %lld is cut off", (long long)i);
-        Error *err = set_element(t, i, (Str){(const char *)bytes.at, (size_t)len});
+        Error *err = set_element(t, i, (Str){(const char *)bytes.at, (size_t)len}, depth);
         if (err) return err;
         bytes.at += len;
     }
@@ -235,13 +238,13 @@ static Error *decode_plain(Tensor *t, Str proto) {
     return NULL;
 }
 
-static Error *decode_elements(Tensor *t, Str proto) {
+static Error *decode_elements(Tensor *t, Str proto, int depth) {
     int64_t n = 0;
     WireReader r = wire_reader(proto);
     while (wire_next(&r)) {
         if (r.field != value_field(t->dtype) || r.type != WIRE_BYTES) continue;
         if (n < t->count) {
-            Error *err = set_element(t, n, r.bytes);
+            Error *err = set_element(t, n, r.bytes, depth);
             if (err) return err;
         }
         n++;
@@ -252,7 +255,8 @@ static Error *decode_elements(Tensor *t, Str proto) {
     return NULL;
 }
 
-Error *tensor_proto_decode(Str bytes, Tensor **out) {
+static Error *decode_tensor(Str bytes, int depth, Tensor **out) {
+    if (depth > MAX_DEPTH) return error_invalid("Cannot parse tensor from proto: variants are nested more than %d deep", MAX_DEPTH);
     DataType dtype = DT_INVALID;
     PartialShape shape = SHAPE_SCALAR;
     Str content = {NULL, 0};
@@ -270,16 +274,20 @@ Error *tensor_proto_decode(Str bytes, Tensor **out) {
     Tensor *t = NULL;
     err = tensor_new(dtype, &shape, &t);
     if (!err && content.len)
-        err = decode_content(t, content);
+        err = decode_content(t, content, depth);
     else if (!err && dtype_is_plain(dtype))
         err = decode_plain(t, bytes);
     else if (!err)
-        err = decode_elements(t, bytes);
+        err = decode_elements(t, bytes, depth);
     if (err)
         tensor_unref(t);
     else
         *out = t;
     return err;
+}
+
+Error *tensor_proto_decode(Str bytes, Tensor **out) {
+    return decode_tensor(bytes, 0, out);
 }
 
 /* ---- Encoding ---- */

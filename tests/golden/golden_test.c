@@ -1,6 +1,8 @@
 /* golden_test.c: replays the golden cases in one process and compares with the values TensorFlow gave.
 
-   usage: golden_test [--dir DIR] [NAME-SUBSTRING...]. Cases that use an op Rill lacks are counted as "not supported"; all others must pass. */
+   usage: golden_test [--dir DIR] [NAME-SUBSTRING...]. Cases that use an op Rill lacks are counted as "not supported"; all others must pass.
+
+   Like the Python client it casts what is fed to the type of the fed tensor, and answers fetches of fed tensors itself. */
 #include <cjson/cJSON.h>
 #include <dirent.h>
 #include <math.h>
@@ -11,6 +13,8 @@
 
 #include "base/float16.h"
 #include "base/memory.h"
+#include "graph/function.h"
+#include "graph/graph_def.h"
 #include "ops/op_list.h"
 #include "runtime/direct_session.h"
 
@@ -48,6 +52,7 @@ static char *decode64(const char *text, size_t *len) {
 typedef struct Case {
     cJSON *json;
     char *tmp_dir, *data_dir;
+    Graph *graph; /* for the types of its tensors */
 } Case;
 
 /* @TMP@ and @DATA@ stand for directories. */
@@ -179,6 +184,55 @@ static void check_fetch(const Case *c, int step, const char *name, Tensor *got, 
     tensor_unref(want);
 }
 
+/* ---- What the client does before and after a step ---- */
+
+/* The type of tensor "node:index"; DT_INVALID when unknown. */
+static DataType type_of(const Graph *g, const char *name) {
+    const char *colon = strrchr(name, ':');
+    const Node *n = colon ? graph_find(g, (Str){name, (size_t)(colon - name)}) : NULL;
+    int index = colon ? atoi(colon + 1) : -1;
+    return n && index >= 0 && index < n->output_count ? dtype_base(n->output_types[index]) : DT_INVALID;
+}
+
+/* The recorder fed Python integers, which come as int64. Takes t. */
+static Tensor *cast_feed(Tensor *t, DataType want) {
+    if (t->dtype != DT_INT64 || want != DT_INT32) return t;
+    Tensor *out = NULL;
+    Error *err = tensor_new(want, &t->shape, &out);
+    if (err) {
+        fprintf(stderr, "%s\n", err->message);
+        exit(2);
+    }
+    for (int64_t i = 0; i < t->count; i++) tensor_i32(out)[i] = (int32_t)tensor_i64(t)[i];
+    tensor_unref(t);
+    return out;
+}
+
+static int find_name(const Str *names, int count, Str name) {
+    int i = 0;
+    while (i < count && !str_eq(names[i], name)) i++;
+    return i < count ? i : -1;
+}
+
+/* Runs with the fetches that are not fed; the others are answered with the fed value. */
+static Error *run_like_client(DirectSession *s, const RunSignature *sig, Tensor *const *feeds, Tensor **fetches) {
+    Str *asked = xcalloc((size_t)sig->fetch_count, sizeof *asked);
+    Tensor **answers = xcalloc((size_t)sig->fetch_count, sizeof *answers);
+    RunSignature call = *sig;
+    call.fetches = asked;
+    call.fetch_count = 0;
+    for (int i = 0; i < sig->fetch_count; i++)
+        if (find_name(sig->feeds, sig->feed_count, sig->fetches[i]) < 0) asked[call.fetch_count++] = sig->fetches[i];
+    Error *err = call.fetch_count || call.target_count ? direct_session_run(s, &call, feeds, answers, 60000) : NULL;
+    for (int i = 0, next = 0; !err && i < sig->fetch_count; i++) {
+        int fed = find_name(sig->feeds, sig->feed_count, sig->fetches[i]);
+        fetches[i] = fed < 0 ? answers[next++] : tensor_ref(feeds[fed]);
+    }
+    free(asked);
+    free(answers);
+    return err;
+}
+
 static void run_step(const Case *c, DirectSession *s, int number, const cJSON *step, StrBuf *problems) {
     const cJSON *feeds = cJSON_GetObjectItem(step, "feeds"), *fetches = cJSON_GetObjectItem(step, "fetches");
     const cJSON *targets = cJSON_GetObjectItem(step, "targets"), *want_error = cJSON_GetObjectItem(step, "error");
@@ -189,12 +243,12 @@ static void run_step(const Case *c, DirectSession *s, int number, const cJSON *s
     int i = 0;
     cJSON_ArrayForEach(item, feeds) {
         names[i] = str_of(item->string);
-        values[i++] = case_tensor(c, item->valuestring);
+        values[i++] = cast_feed(case_tensor(c, item->valuestring), type_of(c->graph, item->string));
     }
     cJSON_ArrayForEach(item, fetches) names[i++] = str_of(item->valuestring);
     cJSON_ArrayForEach(item, targets) names[i++] = str_of(item->valuestring);
     RunSignature sig = {names, names + feed_count, names + feed_count + fetch_count, feed_count, fetch_count, target_count};
-    Error *err = direct_session_run(s, &sig, values, results, 60000);
+    Error *err = run_like_client(s, &sig, values, results);
     if (err && !want_error) {
         note(problems, number, error_code_name(err->code), err->message);
     } else if (err) {
@@ -226,10 +280,12 @@ static char *run_case(const char *dir, const char *name, const char *data_dir, b
     size_t json_len, graph_len;
     char *json = read_file(json_path, &json_len), *graph = read_file(graph_path, &graph_len);
     char tmp[] = "/tmp/rill-golden-XXXXXX";
-    Case c = {cJSON_Parse(json), mkdtemp(tmp), (char *)data_dir};
+    Case c = {cJSON_Parse(json), mkdtemp(tmp), (char *)data_dir, graph_new()};
+    c.graph->functions = function_library_new();
     StrBuf problems = {0};
     DirectSession *s = NULL;
-    Error *err = direct_session_new((Str){graph, graph_len}, 2, &s);
+    Error *err = graph_import(c.graph, (Str){graph, graph_len});
+    if (!err) err = direct_session_new((Str){graph, graph_len}, 2, &s);
     if (err) {
         note(&problems, -1, error_code_name(err->code), err->message);
         error_free(err);
@@ -244,6 +300,9 @@ static char *run_case(const char *dir, const char *name, const char *data_dir, b
     if (system(clean) != 0) fprintf(stderr, "could not remove %s\n", tmp);
     free(clean);
     cJSON_Delete(c.json);
+    FunctionLibrary *functions = c.graph->functions;
+    graph_free(c.graph);
+    function_library_free(functions);
     free(json);
     free(graph);
     free(json_path);

@@ -1,0 +1,417 @@
+/* tensor_array.c: TensorArrayV3, an array of tensors that lives for one step, and its gradient arrays.
+
+   Elements are written once, or added up in a gradient array. Reading an element that was never written gives zeros when its shape is known: a
+   gradient array knows it from the array it belongs to. The float `flow` only orders the ops. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ops/elements.h"
+#include "ops/op_list.h"
+#include "ops/tensor_list.h"
+
+const OpDef tensor_array_ops[] = {
+    {"TensorArrayV3", "size: int32 -> handle: resource, flow: float",
+     "dtype: type; element_shape: shape = ?; dynamic_size: bool = false; clear_after_read: bool = true; identical_element_shapes: bool = false; "
+     "tensor_array_name: string = ''",
+     OP_STATEFUL},
+    {"TensorArrayGradV3", "handle: resource, flow_in: float -> grad_handle: resource, flow_out: float", "source: string", OP_STATEFUL},
+    {"TensorArrayWriteV3", "handle: resource, index: int32, value: T, flow_in: float -> flow_out: float", "T: type", OP_STATEFUL},
+    {"TensorArrayReadV3", "handle: resource, index: int32, flow_in: float -> value: dtype", "dtype: type", OP_STATEFUL},
+    {"TensorArrayGatherV3", "handle: resource, indices: int32, flow_in: float -> value: dtype", "dtype: type; element_shape: shape = ?", OP_STATEFUL},
+    {"TensorArrayScatterV3", "handle: resource, indices: int32, value: T, flow_in: float -> flow_out: float", "T: type", OP_STATEFUL},
+    {"TensorArrayConcatV3", "handle: resource, flow_in: float -> value: dtype, lengths: int64", "dtype: type; element_shape_except0: shape = ?", OP_STATEFUL},
+    {"TensorArraySplitV3", "handle: resource, value: T, lengths: int64, flow_in: float -> flow_out: float", "T: type", OP_STATEFUL},
+    {"TensorArraySizeV3", "handle: resource, flow_in: float -> size: int32", "", OP_STATEFUL},
+    {"TensorArrayCloseV3", "handle: resource ->", "", OP_STATEFUL},
+    {0},
+};
+
+enum { MAX_ELEMENTS = 1 << 28 };
+
+typedef struct ArrayItem {
+    Tensor *value;
+    PartialShape shape; /* what is known of it */
+    bool written, cleared;
+} ArrayItem;
+
+typedef struct TensorArray {
+    Resource base;
+    char *name;
+    DataType dtype;
+    bool clear_after_read, identical_shapes, is_grad;
+    pthread_mutex_t mutex; /* guards all below */
+    bool dynamic_size;
+    bool closed;
+    PartialShape shape;
+    ArrayItem *items;
+    int64_t count;
+    size_t capacity;
+} TensorArray;
+
+static void array_destroy(Resource *r) {
+    TensorArray *a = (TensorArray *)r;
+    for (int64_t i = 0; i < a->count; i++) tensor_unref(a->items[i].value);
+    free(a->items);
+    free(a->name);
+    pthread_mutex_destroy(&a->mutex);
+    free(a);
+}
+
+static const ResourceType tensor_array_type = {.type_name = "N10tensorflow11TensorArrayE", .what = "TensorArray", .destroy = array_destroy};
+
+static void resize_locked(TensorArray *a, int64_t count) {
+    a->items = vec_reserve(a->items, &a->capacity, (size_t)count, sizeof *a->items);
+    for (int64_t i = a->count; i < count; i++) a->items[i] = (ArrayItem){.shape = a->shape};
+    a->count = count;
+}
+
+static TensorArray *array_new(Str name, DataType dtype, const PartialShape *shape, int64_t count) {
+    TensorArray *a = xcalloc(1, sizeof *a);
+    resource_init(&a->base, &tensor_array_type);
+    pthread_mutex_init(&a->mutex, NULL);
+    a->name = str_dup(name);
+    a->dtype = dtype;
+    a->shape = *shape;
+    resize_locked(a, count);
+    return a;
+}
+
+/* ---- One element; the mutex is held ---- */
+
+static Error *write_locked(TensorArray *a, int64_t i, Tensor *value) {
+    if (value->dtype != a->dtype)
+        return error_invalid("TensorArray %s: Could not write to TensorArray index %lld because the value dtype is %s but TensorArray dtype is %s.", a->name, (long long)i,
+                             dtype_name(value->dtype), dtype_name(a->dtype));
+    if (i < 0 || i >= MAX_ELEMENTS || (i >= a->count && !a->dynamic_size))
+        return error_invalid("TensorArray %s: Tried to write to index %lld but array is not resizeable and size is: %lld", a->name, (long long)i, (long long)a->count);
+    if (!partial_shape_matches(&a->shape, &value->shape))
+        return error_invalid("TensorArray %s: Could not write to TensorArray index %lld because the value shape is %s which is incompatible with the TensorArray's inferred element shape: %s",
+                             a->name, (long long)i, shape_text(&value->shape).text, shape_text(&a->shape).text);
+    if (a->identical_shapes) a->shape = value->shape;
+    if (i >= a->count) resize_locked(a, i + 1);
+    ArrayItem *item = &a->items[i];
+    if (item->cleared) return error_invalid("TensorArray %s: Could not write to TensorArray index %lld because it has already been read.", a->name, (long long)i);
+    if (item->written && !a->is_grad)
+        return error_invalid("TensorArray %s: Could not write to TensorArray index %lld because it has already been written to.", a->name, (long long)i);
+    if (!item->written) {
+        item->value = tensor_ref(value);
+        item->shape = value->shape;
+        item->written = true;
+        return NULL;
+    }
+    const RowMath *math = row_math(a->dtype);
+    if (!shape_eq(&item->value->shape, &value->shape) || !math || !math->add)
+        return error_invalid("TensorArray %s: Could not aggregate to TensorArray index %lld because the existing shape is %s but the new input shape is %s.", a->name, (long long)i,
+                             shape_text(&item->value->shape).text, shape_text(&value->shape).text);
+    Tensor *sum = NULL;
+    Error *err = tensor_copy(item->value, &sum);
+    if (err) return err;
+    math->add(sum->data, value->data, value->count);
+    tensor_unref(item->value);
+    item->value = sum;
+    return NULL;
+}
+
+static Error *read_locked(TensorArray *a, int64_t i, Tensor **out) {
+    if (i < 0 || i >= a->count)
+        return error_invalid("TensorArray %s: Tried to read from index %lld but array size is: %lld", a->name, (long long)i, (long long)a->count);
+    ArrayItem *item = &a->items[i];
+    if (item->cleared)
+        return error_invalid("TensorArray %s: Could not read index %lld twice because it was cleared after a previous read (perhaps try setting clear_after_read = false?).", a->name,
+                             (long long)i);
+    if (!item->written) {
+        Tensor *none = NULL, *stacked = NULL;
+        Error *err = tensors_stack(&none, 1, a->dtype, &item->shape, &stacked);
+        if (err) {
+            error_free(err);
+            return error_invalid("TensorArray %s: Could not read from TensorArray index %lld.  Furthermore, the element shape is not fully defined: %s.  It is possible you are working with a "
+                                 "resizeable TensorArray and stop_gradients is not allowing the gradients to be written.",
+                                 a->name, (long long)i, shape_text(&item->shape).text);
+        }
+        err = tensor_row(stacked, 0, out);
+        tensor_unref(stacked);
+        return err;
+    }
+    *out = tensor_ref(item->value);
+    if (a->clear_after_read) {
+        tensor_unref(item->value);
+        item->value = NULL;
+        item->cleared = true;
+    }
+    return NULL;
+}
+
+/* ---- Making arrays ---- */
+
+/* The array that input 0 names, with its mutex held; unlock and unref by let_go. */
+static Error *take_array(KernelContext *k, TensorArray **out) {
+    Resource *r = NULL;
+    Error *err = kernel_resource(k, 0, &tensor_array_type, &r);
+    if (err) return err;
+    TensorArray *a = (TensorArray *)r;
+    pthread_mutex_lock(&a->mutex);
+    if (a->closed) {
+        err = error_invalid("TensorArray %s has already been closed.", a->name);
+        pthread_mutex_unlock(&a->mutex);
+        resource_unref(r);
+        return err;
+    }
+    *out = a;
+    return NULL;
+}
+
+static void let_go(TensorArray *a) {
+    pthread_mutex_unlock(&a->mutex);
+    resource_unref(&a->base);
+}
+
+static void set_handle(KernelContext *k, Str name) {
+    kernel_set_output(k, 0, kernel_make_handle(k, resource_default_container(kernel_step_resources(k)), name, &tensor_array_type));
+}
+
+typedef struct ArrayState {
+    DataType dtype;
+    PartialShape shape;
+    bool dynamic_size, clear_after_read, identical_shapes;
+    Str name;
+} ArrayState;
+
+static Error *array_init(const Node *node, void *state) {
+    ArrayState *s = state;
+    Error *err = node_attr_type(node, "dtype", &s->dtype);
+    if (!err) err = node_attr_shape(node, "element_shape", &s->shape);
+    if (!err) err = node_attr_bool(node, "dynamic_size", &s->dynamic_size);
+    if (!err) err = node_attr_bool(node, "clear_after_read", &s->clear_after_read);
+    if (!err) err = node_attr_bool(node, "identical_element_shapes", &s->identical_shapes);
+    return err ? err : node_attr_string(node, "tensor_array_name", &s->name);
+}
+
+static Error *run_array(KernelContext *k) {
+    static _Atomic int64_t counter; /* names within the process are unique, so that arrays of loop iterations never meet */
+    const ArrayState *s = k->state;
+    int64_t count = 0;
+    Error *err = kernel_scalar_int(k, 0, &count);
+    if (!err && (count < 0 || count > MAX_ELEMENTS)) err = error_invalid("Size should be in [0, %d], got %lld", MAX_ELEMENTS, (long long)count);
+    if (err) return err;
+    char *name = xasprintf("%.*s_%lld", STR_ARG(s->name.len ? s->name : k->node->name), (long long)atomic_fetch_add(&counter, 1));
+    TensorArray *a = array_new(str_of(name), s->dtype, &s->shape, count);
+    a->dynamic_size = s->dynamic_size;
+    a->clear_after_read = s->clear_after_read;
+    a->identical_shapes = s->identical_shapes;
+    err = resource_add(kernel_step_resources(k), STR(""), str_of(name), &a->base);
+    resource_unref(&a->base);
+    if (!err) {
+        set_handle(k, str_of(name));
+        kernel_set_output(k, 1, tensor_scalar_f32(0));
+    }
+    free(name);
+    return err;
+}
+
+static Error *create_grad(void *arg, Resource **out) {
+    TensorArray *forward = arg;
+    TensorArray *a = array_new(str_of(forward->name), forward->dtype, &forward->shape, forward->count);
+    for (int64_t i = 0; i < a->count; i++) a->items[i].shape = forward->items[i].shape;
+    a->is_grad = true;
+    a->identical_shapes = forward->identical_shapes;
+    *out = &a->base;
+    return NULL;
+}
+
+static Error *run_grad(KernelContext *k) {
+    Str source;
+    TensorArray *forward = NULL;
+    Error *err = node_attr_string(k->node, "source", &source);
+    if (!err) err = take_array(k, &forward);
+    if (err) return err;
+    if (!forward->is_grad) forward->dynamic_size = false; /* its size is fixed from now on */
+    char *name = xasprintf("%s@%.*s", forward->name, STR_ARG(source));
+    Resource *grad = NULL;
+    err = resource_find_or_create(kernel_step_resources(k), STR(""), str_of(name), &tensor_array_type, create_grad, forward, &grad);
+    let_go(forward);
+    if (!err) {
+        set_handle(k, str_of(name));
+        kernel_set_output(k, 1, tensor_ref(k->in[1]));
+        resource_unref(grad);
+    }
+    free(name);
+    return err;
+}
+
+/* ---- Writing and reading ---- */
+
+static Error *run_write(KernelContext *k) {
+    int64_t i = 0;
+    TensorArray *a = NULL;
+    Error *err = kernel_scalar_int(k, 1, &i);
+    if (!err) err = take_array(k, &a);
+    if (err) return err;
+    err = write_locked(a, i, k->in[2]);
+    let_go(a);
+    kernel_set_output(k, 0, tensor_ref(k->in[3]));
+    return err;
+}
+
+static Error *check_type(const TensorArray *a, DataType wanted) {
+    if (a->dtype == wanted) return NULL;
+    return error_invalid("TensorArray dtype is %s but op requested dtype %s.", dtype_name(a->dtype), dtype_name(wanted));
+}
+
+static Error *run_read(KernelContext *k) {
+    int64_t i = 0;
+    TensorArray *a = NULL;
+    Tensor *value = NULL;
+    Error *err = kernel_scalar_int(k, 1, &i);
+    if (!err) err = take_array(k, &a);
+    if (err) return err;
+    err = check_type(a, kernel_output_type(k, 0));
+    if (!err) err = read_locked(a, i, &value);
+    let_go(a);
+    if (!err) kernel_set_output(k, 0, value);
+    return err;
+}
+
+/* Reads several elements; *items is the caller's to free with clear_items. */
+static Error *read_many_locked(TensorArray *a, const Tensor *indices, int64_t n, Tensor **items) {
+    Error *err = NULL;
+    for (int64_t i = 0; !err && i < n; i++) err = read_locked(a, indices ? tensor_index(indices, i) : i, &items[i]);
+    return err;
+}
+
+static void clear_items(Tensor **items, int64_t n) {
+    for (int64_t i = 0; i < n; i++) tensor_unref(items[i]);
+    free(items);
+}
+
+static Error *run_gather(KernelContext *k) {
+    const Tensor *indices = k->in[1];
+    PartialShape shape = {.rank = -1};
+    TensorArray *a = NULL;
+    Tensor *out = NULL;
+    Error *err = node_attr_shape(k->node, "element_shape", &shape);
+    if (!err && indices->shape.rank != 1) err = error_invalid("Expected indices to be a vector, but received shape: %s", shape_text(&indices->shape).text);
+    if (!err) err = take_array(k, &a);
+    if (err) return err;
+    Tensor **items = xcalloc((size_t)indices->count, sizeof *items);
+    err = check_type(a, kernel_output_type(k, 0));
+    if (!err) err = partial_shape_merge(&shape, &a->shape);
+    if (!err) err = read_many_locked(a, indices, indices->count, items);
+    let_go(a);
+    if (!err) err = tensors_stack(items, indices->count, kernel_output_type(k, 0), &shape, &out);
+    if (!err) kernel_set_output(k, 0, out);
+    clear_items(items, indices->count);
+    return err;
+}
+
+static Error *run_scatter(KernelContext *k) {
+    const Tensor *indices = k->in[1], *value = k->in[2];
+    TensorArray *a = NULL;
+    if (indices->shape.rank != 1) return error_invalid("Expected indices to be a vector, but received shape: %s", shape_text(&indices->shape).text);
+    if (value->shape.rank < 1 || value->shape.dims[0] != indices->count)
+        return error_invalid("Expected len(indices) == values.shape[0], but saw: %lld vs. %s", (long long)indices->count, shape_text(&value->shape).text);
+    Error *err = take_array(k, &a);
+    if (err) return err;
+    for (int64_t i = 0; !err && i < indices->count; i++) {
+        Tensor *row = NULL;
+        err = tensor_row(value, i, &row);
+        if (!err) err = write_locked(a, tensor_index(indices, i), row);
+        tensor_unref(row);
+    }
+    let_go(a);
+    kernel_set_output(k, 0, tensor_ref(k->in[3]));
+    return err;
+}
+
+static Error *run_concat(KernelContext *k) {
+    PartialShape rest = {.rank = -1};
+    TensorArray *a = NULL;
+    Tensor *out = NULL, *lengths = NULL;
+    Error *err = node_attr_shape(k->node, "element_shape_except0", &rest);
+    if (!err) err = take_array(k, &a);
+    if (err) return err;
+    int64_t n = a->count;
+    Tensor **items = xcalloc((size_t)n, sizeof *items);
+    err = check_type(a, kernel_output_type(k, 0));
+    if (!err) err = read_many_locked(a, NULL, n, items);
+    let_go(a);
+    if (!err) err = tensors_concat(items, n, kernel_output_type(k, 0), &rest, &out, &lengths);
+    clear_items(items, n);
+    if (err) {
+        tensor_unref(out);
+        return err;
+    }
+    kernel_set_output(k, 0, out);
+    kernel_set_output(k, 1, lengths);
+    return NULL;
+}
+
+static Error *run_split(KernelContext *k) {
+    const Tensor *value = k->in[1], *lengths = k->in[2];
+    TensorArray *a = NULL;
+    if (lengths->shape.rank != 1) return error_invalid("Expected lengths to be a vector, received shape: %s", shape_text(&lengths->shape).text);
+    if (value->shape.rank < 1) return error_invalid("Expected value to be at least a vector, but received shape: %s", shape_text(&value->shape).text);
+    int64_t total = 0;
+    for (int64_t i = 0; i < lengths->count; i++) {
+        if (tensor_i64(lengths)[i] < 0 || tensor_i64(lengths)[i] > value->shape.dims[0]) return error_invalid("Length %lld of part %lld does not fit", (long long)tensor_i64(lengths)[i], (long long)i);
+        total += tensor_i64(lengths)[i];
+    }
+    if (total != value->shape.dims[0])
+        return error_invalid("Expected sum of lengths to be equal to values.shape[0], but sum of lengths is %lld and value's shape is: %s", (long long)total, shape_text(&value->shape).text);
+    Error *err = take_array(k, &a);
+    if (err) return err;
+    if (lengths->count != a->count && !a->dynamic_size)
+        err = error_invalid("TensorArray's size is not equal to the size of lengths (%lld vs. %lld), and the TensorArray is not marked as dynamically resizeable", (long long)a->count,
+                            (long long)lengths->count);
+    int64_t at = 0;
+    for (int64_t i = 0; !err && i < lengths->count; i++) {
+        int64_t n = tensor_i64(lengths)[i];
+        Tensor *view = tensor_rows(value, at, at + n), *part = NULL;
+        err = tensor_copy(view, &part);
+        if (!err) err = write_locked(a, i, part);
+        tensor_unref(part);
+        tensor_unref(view);
+        at += n;
+    }
+    let_go(a);
+    kernel_set_output(k, 0, tensor_ref(k->in[3]));
+    return err;
+}
+
+static Error *run_size(KernelContext *k) {
+    TensorArray *a = NULL;
+    Error *err = take_array(k, &a);
+    if (err) return err;
+    kernel_set_output(k, 0, tensor_scalar_i32((int32_t)a->count));
+    let_go(a);
+    return NULL;
+}
+
+static Error *run_close(KernelContext *k) {
+    TensorArray *a = NULL;
+    Error *err = take_array(k, &a);
+    if (err) return err;
+    a->closed = true;
+    for (int64_t i = 0; i < a->count; i++) {
+        tensor_unref(a->items[i].value);
+        a->items[i].value = NULL;
+    }
+    let_go(a);
+    return NULL;
+}
+
+const KernelDef tensor_array_cpu[] = {
+    {"TensorArrayV3", .run = run_array, .state_size = sizeof(ArrayState), .init = array_init},
+    {"TensorArrayGradV3", .run = run_grad},
+    {"TensorArrayWriteV3", .run = run_write},
+    {"TensorArrayReadV3", .run = run_read},
+    {"TensorArrayGatherV3", .run = run_gather},
+    {"TensorArrayScatterV3", .run = run_scatter},
+    {"TensorArrayConcatV3", .run = run_concat},
+    {"TensorArraySplitV3", .run = run_split},
+    {"TensorArraySizeV3", .run = run_size},
+    {"TensorArrayCloseV3", .run = run_close},
+    {0},
+};

@@ -1,0 +1,78 @@
+"""Fixtures of the interop suite: Rill clusters for a test, mixed clusters and a TensorFlow reference for the whole run."""
+import os
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+import pytest
+import tensorflow.compat.v1 as tf
+
+from cluster_process import Cluster, Watchdog
+
+tf.disable_v2_behavior()
+tf.logging.set_verbosity(tf.logging.ERROR)
+
+
+@pytest.fixture(autouse=True)
+def time_limit(request):
+    """A test that takes longer fails: its tasks are killed, which ends every call it waits in."""
+    marker = request.node.get_closest_marker("time_limit")
+    with Watchdog(marker.args[0] if marker else 120, request.node.nodeid):
+        yield
+
+
+@pytest.fixture
+def start_cluster():
+    """start_cluster({"ps": 1, "worker": 2}, flags=[...]) -> Cluster, killed at the end of the test."""
+    clusters = []
+
+    def start(jobs, **more):
+        clusters.append(Cluster(jobs, **more))
+        return clusters[-1]
+
+    yield start
+    for cluster in clusters:
+        cluster.kill()
+
+
+@pytest.fixture(scope="session")
+def reference_server():
+    """A real TensorFlow server of one task in this process."""
+    return tf.train.Server.create_local_server()
+
+
+@pytest.fixture
+def reference(reference_server):
+    """The target of the TensorFlow server, without variables left by other tests."""
+    tf.Session.reset(reference_server.target)
+    return reference_server.target
+
+
+def _mixed(jobs):
+    cluster = Cluster(jobs)
+    try:
+        yield cluster
+    finally:
+        cluster.kill()
+
+
+@pytest.fixture(scope="session")
+def rill_ps_cluster():
+    """A Rill ps with a TensorFlow worker (task 0) and a Rill worker (task 1)."""
+    yield from _mixed({"ps": ["rill"], "worker": ["tf", "rill"]})
+
+
+@pytest.fixture(scope="session")
+def tf_ps_cluster():
+    """A TensorFlow ps with a Rill worker (task 0) and a TensorFlow worker (task 1)."""
+    yield from _mixed({"ps": ["tf"], "worker": ["rill", "tf"]})
+
+
+@pytest.fixture
+def graph():
+    """An empty graph, the default one during the test."""
+    with tf.Graph().as_default() as g:
+        yield g

@@ -1,0 +1,229 @@
+"""Clusters whose tasks are partly Rill and partly real TensorFlow: training and loops across them, with either as master.
+
+The TensorFlow master runs with Grappler on, so Rill tasks also get ops that the client never wrote.
+"""
+import contextlib
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+from tensorflow import nn as nn2
+
+import models
+import training
+
+MODELS = pytest.mark.parametrize("model", ["softmax", "mlp", "cnn"])
+KINDS = pytest.mark.parametrize("kind", ["ref", "resource"])
+
+
+@pytest.fixture(params=["rill_ps", "tf_ps"])
+def mixed(request):
+    """Both mixed clusters in turn, without variables left by other tests. In each, one worker is Rill, one TensorFlow."""
+    cluster = request.getfixturevalue(request.param + "_cluster")
+    tf.Session.reset(cluster.target("worker", 0))
+    return cluster
+
+
+def check(got, want):
+    assert len(got) == len(want) >= 20
+    np.testing.assert_allclose(got, want, rtol=1e-4)
+
+
+@MODELS
+@KINDS
+@pytest.mark.parametrize("worker", [0, 1])
+def test_one_worker_is_master(mixed, reference, model, kind, worker):
+    """A worker-master of the one kind with a ps of the other (or of its own)."""
+    def losses(target, place):
+        p = models.between_graph(model, kind, 1, 2, worker, place=place)
+        x, y, loss, train_op = p.towers[0]
+        with training.session(target, p.graph) as s:
+            s.run(p.init_op)
+            return [s.run([loss, train_op], {x: a, y: b})[0] for a, b in models.batches(20)]
+
+    check(losses(mixed.target("worker", worker), True), losses(reference, False))
+
+
+@MODELS
+@KINDS
+def test_workers_side_by_side_async(mixed, reference, model, kind):
+    targets = [mixed.target("worker", w) for w in range(2)]
+    got = training.between_graph_async_losses(targets, model, kind, 1)
+    check(got, training.between_graph_async_losses([reference] * 2, model, kind, 1, place=False))
+
+
+@pytest.mark.parametrize("model", ["mlp", "cnn"])
+@KINDS
+def test_workers_side_by_side_sync_replicas(mixed, reference, model, kind):
+    targets = [mixed.target("worker", w) for w in range(2)]
+    got = training.between_graph_sync_losses(targets, model, kind, 1)
+    check(got, training.between_graph_sync_losses([reference] * 2, model, kind, 1, place=False))
+
+
+@pytest.mark.parametrize("model", ["mlp", "cnn"])
+@KINDS
+@pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])
+@pytest.mark.parametrize("master", [0, 1])
+def test_workers_side_by_side_in_graph(mixed, reference, model, kind, sync, master):
+    got = training.in_graph_losses(mixed.target("worker", master), model, kind, 1, 2, sync)
+    check(got, training.in_graph_losses(reference, model, kind, 1, 2, sync, place=False))
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
+@KINDS
+def test_optimizer(mixed, reference, optimizer, kind):
+    targets = [mixed.target("worker", w) for w in range(2)]
+    got = training.between_graph_async_losses(targets, "mlp", kind, 1, optimizer=optimizer)
+    check(got, training.between_graph_async_losses([reference] * 2, "mlp", kind, 1, place=False, optimizer=optimizer))
+
+
+@contextlib.contextmanager
+def control_flow(version):
+    (tf.enable_control_flow_v2 if version == 2 else tf.disable_control_flow_v2)()
+    try:
+        yield
+    finally:
+        tf.disable_control_flow_v2()
+
+
+@contextlib.contextmanager
+def maybe_device(name, place):
+    with tf.device(name if place else None):
+        yield
+
+
+def loop_graph(version, place, nested=False):
+    """A loop whose body and condition span ps:0, worker:0 and worker:1, and its gradient."""
+    g = tf.Graph()
+    with g.as_default(), control_flow(version):
+        x = tf.placeholder(tf.float32, [2, 3], name="x")
+        n = tf.placeholder(tf.int32, [], name="n")
+        with maybe_device("/job:worker/task:1", place):
+            scale = tf.constant(1.25, name="scale")
+
+        def body(i, v):
+            with maybe_device("/job:worker/task:0", place):
+                a = tf.tanh(v) * scale
+            with maybe_device("/job:worker/task:1", place):
+                b = a + tf.cast(i, tf.float32)
+                if nested:
+                    _, b = tf.while_loop(lambda j, _: j < 3, lambda j, u: (j + 1, inner(u)), [tf.constant(0), b])
+            with maybe_device("/job:ps/task:0", place):
+                c = tf.sqrt(b * b + 0.5)
+            return i + 1, c
+
+        def inner(u):
+            with maybe_device("/job:worker/task:0", place):
+                u = u * 0.5
+            with maybe_device("/job:ps/task:0", place):
+                return u + 0.25
+
+        with maybe_device("/job:worker/task:0", place):
+            _, out = tf.while_loop(lambda i, _: i < n, body, [tf.constant(0), x], parallel_iterations=4)
+            out = tf.identity(out, name="out")
+            tf.identity(tf.gradients(out, x)[0], name="grad")
+    return g
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("nested", [False, True], ids=["plain", "nested"])
+@pytest.mark.parametrize("master", [("worker", 0), ("worker", 1), ("ps", 0)], ids=["w0", "w1", "ps"])
+def test_while_loop_spans_tasks(mixed, version, nested, master):
+    feeds = {"x:0": np.arange(6, dtype=np.float32).reshape(2, 3) / 5, "n:0": 7}
+    with tf.Session(graph=loop_graph(version, False, nested)) as s:
+        want = s.run(["out:0", "grad:0"], feeds)
+    with training.session(mixed.target(*master), loop_graph(version, True, nested)) as s:
+        for _ in range(3):
+            got = s.run(["out:0", "grad:0"], feeds)
+            np.testing.assert_allclose(got, want, rtol=1e-5)
+        feeds["n:0"] = 0
+        np.testing.assert_array_equal(s.run("out:0", feeds), feeds["x:0"])
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("master", [("worker", 0), ("worker", 1), ("ps", 0)], ids=["w0", "w1", "ps"])
+def test_cond_spans_tasks(mixed, graph, version, master):
+    with control_flow(version):
+        with tf.device("/job:ps/task:0"):
+            flag = tf.placeholder(tf.bool, [])
+            x = tf.placeholder(tf.float32, [3])
+
+        def yes():
+            with tf.device("/job:worker/task:0"):
+                a = x * 2.0
+            with tf.device("/job:worker/task:1"):
+                return a + 1.0
+
+        def no():
+            with tf.device("/job:worker/task:1"):
+                return x - 10.0
+
+        out = tf.cond(flag, yes, no)
+        grad = tf.gradients(out, x)[0]
+    with training.session(mixed.target(*master), graph) as s:
+        for value, want, slope in ((True, [3, 5, 7], 2), (False, [-9, -8, -7], 1)) * 3:
+            got = s.run([out, grad], {flag: value, x: [1, 2, 3]})
+            np.testing.assert_array_equal(got[0], want)
+            np.testing.assert_array_equal(got[1], [slope] * 3)
+
+
+@pytest.mark.parametrize("master", [("worker", 0), ("worker", 1), ("ps", 0)], ids=["w0", "w1", "ps"])
+def test_every_dtype_crosses(mixed, graph, master):
+    """A tensor of each dtype goes ps -> worker 0 -> worker 1 and comes back the same, also empty and scalar."""
+    values = [np.arange(6).reshape(2, 3).astype(t) for t in
+              ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+               "complex64", "complex128")]
+    values += [np.array([True, False]), np.array([b"", b"abc", b"\0" * 300], dtype=object), np.zeros([0, 4], np.float32),
+               np.float32(3.5), np.array(b"scalar", dtype=object), np.arange(6).astype(tf.bfloat16.as_numpy_dtype)]
+    outs = []
+    for value in values:
+        with tf.device("/job:ps/task:0"):
+            a = tf.identity(tf.placeholder_with_default(value, value.shape))
+        with tf.device("/job:worker/task:0"):
+            b = tf.identity(a)
+        with tf.device("/job:worker/task:1"):
+            outs.append(tf.identity(b))
+    with training.session(mixed.target(*master), graph) as s:
+        for got, want in zip(s.run(outs), values):
+            assert np.asarray(got).dtype == np.asarray(want).dtype or np.asarray(want).dtype == object
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("master", [0, 1])
+def test_ops_that_grappler_fuses(mixed, graph, master):
+    """Patterns the TensorFlow master's remapper turns into _FusedMatMul and _FusedConv2D, on every task."""
+    rng = np.random.RandomState(3)
+    image, filters, bias = (rng.randn(*s).astype(np.float32) for s in ([2, 9, 9, 3], [3, 3, 3, 4], [4]))
+    matrix, weight = (rng.randn(*s).astype(np.float32) for s in ([5, 6], [6, 4]))
+    mean, variance = np.float32([0.1, 0.2, 0.3, 0.4]), np.float32([1, 2, 3, 4])
+    feeds = {}
+
+    def feed(value):
+        p = tf.placeholder(tf.float32, value.shape)
+        feeds[p] = value
+        return p
+
+    def build():
+        conv = tf.nn.conv2d(feed(image), feed(filters), [1, 2, 2, 1], "SAME")
+        product = tf.matmul(feed(matrix), feed(weight))
+        f = [tf.nn.relu, tf.nn.relu6, tf.nn.elu, tf.nn.leaky_relu, tf.nn.tanh, tf.nn.sigmoid, tf.identity]
+        out = [act(tf.nn.bias_add(conv, tf.constant(bias))) for act in f[:5]]
+        out += [act(tf.nn.bias_add(product, tf.constant(bias))) for act in f]
+        norm = tf.nn.fused_batch_norm(tf.nn.conv2d(feed(image), tf.constant(filters), 1, "VALID"), tf.constant(bias),
+                                      tf.constant(bias), mean=tf.constant(mean), variance=tf.constant(variance),
+                                      is_training=False)[0]
+        return out + [tf.nn.relu(norm), nn2.gelu(tf.nn.bias_add(tf.matmul(feed(matrix), tf.constant(weight)),
+                                                                  tf.constant(bias)))]
+
+    want_outs = build()
+    with tf.Session(graph=graph) as s:
+        want = s.run(want_outs, feeds)
+    for device in ("/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1"):
+        with tf.Graph().as_default() as g, tf.device(device):
+            feeds.clear()
+            outs = build()
+        with training.session(mixed.target("worker", master), g) as s:
+            for one in outs + [outs]:
+                s.run(one, feeds)
+            for a, b in zip(s.run(outs, feeds), want):
+                np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
