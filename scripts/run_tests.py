@@ -65,9 +65,14 @@ def build(mode, targets):
         sys.exit(1)
 
 
-def run_check(totals, script):
-    ok = subprocess.run([sys.executable, ROOT / "scripts" / script], cwd=ROOT).returncode == 0
+def run_check(totals, script, *arguments, python=sys.executable):
+    command = [python, ROOT / "scripts" / script, *arguments]
+    ok = subprocess.run(command, cwd=ROOT, env=environment("release"), stdin=subprocess.DEVNULL).returncode == 0
     totals.add(script, int(ok), int(not ok))
+
+
+def run_compatibility(totals):
+    run_check(totals, "make_compatibility.py", "--check", python=ROOT / ".venv/bin/python")
 
 
 def counts(text, code):
@@ -160,6 +165,7 @@ def run_everything(totals):
     build("release", ["build/release/rill", "build/release/librill.so"])
     stage(totals, "layers", run_check, "check_layers.py")
     stage(totals, "sizes", run_check, "check_sizes.py")
+    stage(totals, "list of ops", run_compatibility)
     stage(totals, "C tests, AddressSanitizer, LeakSanitizer, UndefinedBehaviorSanitizer", run_unit, "asan", [])
     stage(totals, "C tests, ThreadSanitizer: " + ", ".join(TSAN_MODULES), run_unit, "tsan", TSAN_MODULES)
     stage(totals, "golden values, in one process, AddressSanitizer", run_golden, "asan")

@@ -12,10 +12,6 @@
 #include "proto/wire.h"
 #include "tensor/tensor_proto.h"
 
-static void free_message(void *m) {
-    if (m) protobuf_c_message_free_unpacked(m, NULL);
-}
-
 static Error *twice(const char *method) {
     return error_new(CODE_ABORTED, "The same %s (Master) request was received twice.", method);
 }
@@ -35,7 +31,7 @@ static void create_session(void *arg, ServerCall *call) {
         service_reply(call, &reply.base);
     }
     free(handle);
-    free_message(request);
+    service_free(request);
 }
 
 static void extend_session(void *arg, ServerCall *call) {
@@ -50,21 +46,21 @@ static void extend_session(void *arg, ServerCall *call) {
     else
         service_reply(call, &reply.base);
     master_session_unref(s);
-    free_message(request);
+    service_free(request);
 }
 
 static void close_session(void *arg, ServerCall *call) {
     Pb__CloseSessionRequest *request = service_request(call, &pb__close_session_request__descriptor);
     if (!request) return;
     service_finish(call, master_close_session(((Services *)arg)->master, str_of(request->session_handle)));
-    free_message(request);
+    service_free(request);
 }
 
 static void reset(void *arg, ServerCall *call) {
     Pb__ResetRequest *request = service_request(call, &pb__reset_request__descriptor);
     if (!request) return;
     service_finish(call, master_reset(((Services *)arg)->master, request->container, request->n_container, request->device_filters, request->n_device_filters));
-    free_message(request);
+    service_free(request);
 }
 
 static void list_own_devices(Services *s, ServerCall *call) {
@@ -102,7 +98,7 @@ static void list_devices(void *arg, ServerCall *call) {
         free(reply.local_device);
     }
     master_session_unref(s);
-    free_message(request);
+    service_free(request);
 }
 
 /* ---- Steps ---- */
@@ -190,7 +186,7 @@ static void run_step(void *arg, ServerCall *call) {
     run_reply_clear(&reply);
     decoded_clear(&run);
     master_session_unref(s);
-    free_message(request);
+    service_free(request);
 }
 
 static Str *strings_of(char **items, size_t count) {
@@ -223,7 +219,7 @@ static void partial_run_setup(void *arg, ServerCall *call) {
     free(fetches);
     free(targets);
     master_session_unref(s);
-    free_message(request);
+    service_free(request);
 }
 
 /* ---- Callables ---- */
@@ -243,7 +239,7 @@ static void make_callable(void *arg, ServerCall *call) {
     else
         service_reply(call, &reply.base);
     master_session_unref(s);
-    free_message(request);
+    service_free(request);
 }
 
 static void run_callable(void *arg, ServerCall *call) {
@@ -269,7 +265,7 @@ static void run_callable(void *arg, ServerCall *call) {
     for (size_t i = 0; i < request->n_feed; i++) tensor_unref(feeds[i]);
     free(feeds);
     master_session_unref(s);
-    free_message(request);
+    service_free(request);
 }
 
 static void release_callable(void *arg, ServerCall *call) {
@@ -280,7 +276,7 @@ static void release_callable(void *arg, ServerCall *call) {
     if (!err) err = master_session_release_callable(s, request->handle);
     service_finish(call, err);
     master_session_unref(s);
-    free_message(request);
+    service_free(request);
 }
 
 #define MASTER "/tensorflow.MasterService/"

@@ -15,11 +15,6 @@ MasterSession *master_session_ref(MasterSession *s) {
     return s;
 }
 
-static void callable_free(Callable *c) {
-    arena_free(c->arena);
-    free(c);
-}
-
 void master_session_unref(MasterSession *s) {
     if (!s || !refcount_dec(&s->refs)) return;
     size_t at = 0;
@@ -164,7 +159,7 @@ static Error *build_client_graph(MasterSession *s, const RunSignature *signature
     return err;
 }
 
-static Error *client_graph_for(MasterSession *s, const RunSignature *signature, bool partial, ClientGraph **out) {
+Error *session_graph_for(MasterSession *s, const RunSignature *signature, bool partial, ClientGraph **out) {
     StrBuf key = {0};
     if (partial) strbuf_addc(&key, '~');
     signature_key(signature, &key);
@@ -174,13 +169,9 @@ static Error *client_graph_for(MasterSession *s, const RunSignature *signature, 
     return err;
 }
 
-Error *session_client_graph(MasterSession *s, const RunSignature *signature, ClientGraph **out) {
-    return client_graph_for(s, signature, false, out);
-}
-
 /* ---- Steps under way ---- */
 
-static Error *add_step_locked(MasterSession *s, StepRun *step) {
+Error *session_add_step_locked(MasterSession *s, StepRun *step) {
     if (s->closed) return error_new(CODE_FAILED_PRECONDITION, "Session is closed.");
     *step_run_next(step) = s->steps;
     s->steps = step;
@@ -189,7 +180,7 @@ static Error *add_step_locked(MasterSession *s, StepRun *step) {
 
 Error *session_add_step(MasterSession *s, StepRun *step) {
     pthread_mutex_lock(&s->mutex);
-    Error *err = add_step_locked(s, step);
+    Error *err = session_add_step_locked(s, step);
     pthread_mutex_unlock(&s->mutex);
     return err;
 }
@@ -212,36 +203,8 @@ void session_cancel_steps(MasterSession *s) {
     pthread_mutex_unlock(&s->mutex);
 }
 
-void partial_run_free(MasterSession *s, PartialRun *p) {
-    if (!p) return;
-    session_remove_step(s, p->step);
-    step_run_free(p->step);
-    client_graph_unref(p->graph);
-    free(p->handle);
-    free(p->fed);
-    free(p->fetched);
-    free(p);
-}
-
-/* Partial runs that no call is working on end with the session. */
-static void drop_partial_runs(MasterSession *s) {
-    for (;;) {
-        size_t at = 0;
-        void *value = NULL;
-        pthread_mutex_lock(&s->mutex);
-        s->closed = true;
-        PartialRun *found = NULL;
-        while (!found && strmap_next(&s->partial_runs, &at, NULL, &value))
-            if (!((PartialRun *)value)->running) found = value;
-        if (found) strmap_remove(&s->partial_runs, str_of(found->handle));
-        pthread_mutex_unlock(&s->mutex);
-        if (!found) return;
-        partial_run_free(s, found);
-    }
-}
-
 void master_session_close(MasterSession *s) {
-    drop_partial_runs(s);
+    session_drop_partial_runs(s);
     session_cancel_steps(s);
     session_tasks_close(&s->tasks, str_of(s->handle));
 }
@@ -258,7 +221,7 @@ void run_reply_clear(RunReply *reply) {
 
 Error *master_session_run(MasterSession *s, const RunRequest *request, ServerCall *call, RunReply *reply) {
     ClientGraph *g;
-    Error *err = session_client_graph(s, &request->signature, &g);
+    Error *err = session_graph_for(s, &request->signature, false, &g);
     if (err) return err;
     StepRun *step = step_run_new(s, g);
     reply->fetch_count = request->signature.fetch_count;
@@ -286,157 +249,4 @@ Error *master_session_run(MasterSession *s, const RunRequest *request, ServerCal
     step_run_free(step);
     client_graph_unref(g);
     return err;
-}
-
-/* ---- Partial runs ---- */
-
-Error *master_session_partial_setup(MasterSession *s, const RunSignature *signature, char **handle) {
-    ClientGraph *g;
-    Error *err = client_graph_for(s, signature, true, &g);
-    if (err) return err;
-    PartialRun *p = xcalloc(1, sizeof *p);
-    p->graph = g;
-    p->step = step_run_new(s, g);
-    p->fed = xcalloc((size_t)signature->feed_count, sizeof *p->fed);
-    p->fetched = xcalloc((size_t)signature->fetch_count, sizeof *p->fetched);
-    pthread_mutex_lock(&s->mutex); /* one lock for both: a session that closes must find the run with the step */
-    p->handle = xasprintf("%lld", (long long)s->next_partial++);
-    err = add_step_locked(s, p->step);
-    if (!err) strmap_put(&s->partial_runs, str_of(p->handle), p);
-    pthread_mutex_unlock(&s->mutex);
-    if (err) {
-        partial_run_free(s, p);
-        return err;
-    }
-    *handle = xstrdup(p->handle);
-    return NULL;
-}
-
-static int find_name(const Str *names, int count, Str name) {
-    for (int i = 0; i < count; i++)
-        if (str_eq(names[i], name)) return i;
-    return -1;
-}
-
-/* Marks what this call feeds and fetches; every fetch must be computable from what has been fed. */
-static Error *check_partial(PartialRun *p, const RunSignature *call, Str *send_keys, Str *recv_keys, bool *is_last) {
-    const RunSignature *all = &p->graph->signature;
-    for (int i = 0; i < call->feed_count; i++) {
-        int at = find_name(all->feeds, all->feed_count, call->feeds[i]);
-        if (at < 0) return error_invalid("The feed %.*s was not declared in partial_run_setup", STR_ARG(call->feeds[i]));
-        if (p->fed[at]) return error_invalid("The feed %.*s has already been fed.", STR_ARG(call->feeds[i]));
-        p->fed[at] = true;
-        send_keys[i] = p->graph->feed_keys[at];
-    }
-    for (int i = 0; i < call->fetch_count; i++) {
-        int at = find_name(all->fetches, all->fetch_count, call->fetches[i]);
-        if (at < 0) return error_invalid("The fetch %.*s was not declared in partial_run_setup", STR_ARG(call->fetches[i]));
-        if (p->fetched[at]) return error_invalid("The fetch %.*s has already been fetched.", STR_ARG(call->fetches[i]));
-        for (int f = 0; f < all->feed_count; f++)
-            if (p->graph->computable[at * all->feed_count + f] && !p->fed[f])
-                return error_invalid("Fetch %.*s can't be computed from the feeds that have been fed so far.", STR_ARG(call->fetches[i]));
-        p->fetched[at] = true;
-        recv_keys[i] = p->graph->fetch_keys[at];
-    }
-    *is_last = true;
-    for (int i = 0; i < all->feed_count; i++) *is_last &= p->fed[i];
-    for (int i = 0; i < all->fetch_count; i++) *is_last &= p->fetched[i];
-    return NULL;
-}
-
-Error *master_session_partial_run(MasterSession *s, Str handle, const RunRequest *request, ServerCall *call, RunReply *reply) {
-    pthread_mutex_lock(&s->mutex);
-    PartialRun *p = strmap_get(&s->partial_runs, handle);
-    bool busy = p && p->running;
-    if (p && !busy) p->running = true;
-    pthread_mutex_unlock(&s->mutex);
-    if (!p) return error_invalid("Must run PartialRunSetup before performing partial runs: unknown handle '%.*s'", STR_ARG(handle));
-    if (busy) return error_invalid("Partial run '%.*s' is already being run by another call", STR_ARG(handle));
-    const RunSignature *sig = &request->signature;
-    Str *send_keys = xcalloc((size_t)(sig->feed_count + sig->fetch_count), sizeof *send_keys);
-    Str *recv_keys = send_keys + sig->feed_count;
-    bool is_last = false;
-    Error *err = check_partial(p, sig, send_keys, recv_keys, &is_last);
-    bool checked = !err;
-    if (checked) {
-        reply->fetch_count = sig->fetch_count;
-        reply->fetches = xcalloc((size_t)sig->fetch_count, sizeof *reply->fetches);
-        StepRound round = {.send_keys = send_keys, .send_values = request->feeds, .send_count = sig->feed_count, .recv_keys = recv_keys,
-                           .recv_values = reply->fetches, .recv_count = sig->fetch_count, .is_partial = true, .is_last = is_last,
-                           .timeout_ms = request->timeout_ms, .call = call};
-        err = step_run_round(p->step, &round);
-    }
-    free(send_keys);
-    bool over = is_last || (checked && err);
-    pthread_mutex_lock(&s->mutex);
-    p->running = false;
-    over |= s->closed;
-    if (over) strmap_remove(&s->partial_runs, str_of(p->handle));
-    pthread_mutex_unlock(&s->mutex);
-    if (over) partial_run_free(s, p);
-    return err;
-}
-
-/* ---- Callables ---- */
-
-static void copy_names(Arena *a, char **names, size_t count, const Str **out, int *out_count) {
-    Str *copy = arena_calloc(a, count, sizeof *copy);
-    for (size_t i = 0; i < count; i++) copy[i] = arena_str(a, str_of(names[i]));
-    *out = copy;
-    *out_count = (int)count;
-}
-
-Error *master_session_make_callable(MasterSession *s, const Pb__CallableOptions *options, int64_t *handle) {
-    if (options->n_tensor_connection) return error_unimplemented("CallableOptions.tensor_connection is not supported in a distributed session");
-    Callable *c = xcalloc(1, sizeof *c);
-    c->arena = arena_new();
-    copy_names(c->arena, options->feed, options->n_feed, &c->signature.feeds, &c->signature.feed_count);
-    copy_names(c->arena, options->fetch, options->n_fetch, &c->signature.fetches, &c->signature.fetch_count);
-    copy_names(c->arena, options->target, options->n_target, &c->signature.targets, &c->signature.target_count);
-    if (options->run_options) {
-        c->trace = options->run_options->trace_level > 0;
-        c->partition_graphs = options->run_options->output_partition_graphs;
-        c->timeout_ms = options->run_options->timeout_in_ms;
-    }
-    ClientGraph *g;
-    Error *err = session_client_graph(s, &c->signature, &g);
-    if (err) {
-        callable_free(c);
-        return err;
-    }
-    client_graph_unref(g);
-    pthread_mutex_lock(&s->mutex);
-    *handle = s->next_callable++;
-    intmap_put(&s->callables, (uint64_t)*handle + 1, c);
-    pthread_mutex_unlock(&s->mutex);
-    return NULL;
-}
-
-Error *master_session_run_callable(MasterSession *s, int64_t handle, Tensor *const *feeds, int feed_count, ServerCall *call, RunReply *reply) {
-    RunRequest request = {.feeds = feeds};
-    Arena *arena = arena_new();
-    pthread_mutex_lock(&s->mutex);
-    Callable *c = intmap_get(&s->callables, (uint64_t)handle + 1);
-    if (c) {
-        signature_copy(arena, &c->signature, &request.signature);
-        request.trace = c->trace;
-        request.partition_graphs = c->partition_graphs;
-        request.timeout_ms = c->timeout_ms;
-    }
-    pthread_mutex_unlock(&s->mutex);
-    Error *err = c ? NULL : error_invalid("No such callable handle: %lld", (long long)handle);
-    if (!err && request.signature.feed_count != feed_count)
-        err = error_invalid("Callable %lld takes %d feeds, got %d", (long long)handle, request.signature.feed_count, feed_count);
-    if (!err) err = master_session_run(s, &request, call, reply);
-    arena_free(arena);
-    return err;
-}
-
-Error *master_session_release_callable(MasterSession *s, int64_t handle) {
-    pthread_mutex_lock(&s->mutex);
-    Callable *c = intmap_remove(&s->callables, (uint64_t)handle + 1);
-    pthread_mutex_unlock(&s->mutex);
-    if (!c) return error_invalid("No such callable handle: %lld", (long long)handle);
-    callable_free(c);
-    return NULL;
 }

@@ -52,9 +52,12 @@ struct MasterSession {
     int64_t next_partial, next_callable;
 };
 
-Error *session_client_graph(MasterSession *s, const RunSignature *signature, ClientGraph **out) MUST_CHECK; /* a reference */
+/* The compiled graph of a signature, from the cache or made now; a reference. */
+Error *session_graph_for(MasterSession *s, const RunSignature *signature, bool partial, ClientGraph **out) MUST_CHECK;
 /* Marks a step as under way; Cancelled or Aborted when the session is closed. */
 Error *session_add_step(MasterSession *s, StepRun *step) MUST_CHECK;
+Error *session_add_step_locked(MasterSession *s, StepRun *step) MUST_CHECK; /* with s->mutex held */
 void session_remove_step(MasterSession *s, StepRun *step);
 void session_cancel_steps(MasterSession *s); /* and waits until none is left */
-void partial_run_free(MasterSession *s, PartialRun *p);
+void session_drop_partial_runs(MasterSession *s); /* those that no call is working on */
+void callable_free(Callable *c);

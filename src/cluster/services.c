@@ -10,6 +10,10 @@ void *service_request(ServerCall *call, const ProtobufCMessageDescriptor *type) 
     return m;
 }
 
+void service_free(void *request) {
+    if (request) protobuf_c_message_free_unpacked(request, NULL);
+}
+
 void service_reply(ServerCall *call, const ProtobufCMessage *reply) {
     Message m = {0};
     codec_pack(reply, &m);

@@ -16,6 +16,7 @@ typedef struct Services {
 
 /* Reads the request of a call; replies with the error itself and returns NULL when it is malformed. */
 void *service_request(ServerCall *call, const ProtobufCMessageDescriptor *type);
+void service_free(void *request); /* what service_request gave */
 void service_reply(ServerCall *call, const ProtobufCMessage *reply);
 void service_reply_empty(ServerCall *call);
 /* Replies empty, or fails with err when it is not NULL. */

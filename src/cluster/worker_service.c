@@ -13,10 +13,6 @@
 #include "proto/worker.pb-c.h"
 #include "tensor/tensor_proto.h"
 
-static void free_message(void *m) {
-    if (m) protobuf_c_message_free_unpacked(m, NULL);
-}
-
 /* ---- Status and sessions ---- */
 
 void device_attributes_fill(const Device *d, Str name, Pb__DeviceAttributes *out) {
@@ -70,7 +66,7 @@ static void create_worker_session(void *arg, ServerCall *call) {
     Pb__CreateWorkerSessionRequest *request = service_request(call, &pb__create_worker_session_request__descriptor);
     if (!request) return;
     service_finish(call, create_session(((Services *)arg)->worker, request));
-    free_message(request);
+    service_free(request);
 }
 
 static void delete_worker_session(void *arg, ServerCall *call) {
@@ -78,7 +74,7 @@ static void delete_worker_session(void *arg, ServerCall *call) {
     if (!request) return;
     worker_delete_session(((Services *)arg)->worker, str_of(request->session_handle));
     service_reply_empty(call);
-    free_message(request);
+    service_free(request);
 }
 
 /* ---- Graphs ---- */
@@ -99,7 +95,7 @@ static void register_graph(void *arg, ServerCall *call) {
     }
     free(handle);
     worker_session_unref(session);
-    free_message(request);
+    service_free(request);
 }
 
 static void deregister_graph(void *arg, ServerCall *call) {
@@ -110,7 +106,7 @@ static void deregister_graph(void *arg, ServerCall *call) {
     if (!err) err = worker_session_deregister(session, str_of(request->graph_handle));
     service_finish(call, err);
     worker_session_unref(session);
-    free_message(request);
+    service_free(request);
 }
 
 /* One RunGraph call: started on the compute pool, answered when the run ends. */
@@ -130,7 +126,7 @@ static void run_graph_unref(RunGraphCall *c) {
     graph_run_unref(c->run);
     worker_session_unref(c->session);
     pthread_mutex_destroy(&c->mutex);
-    free_message(c->request);
+    service_free(c->request);
     free(c);
 }
 
@@ -252,7 +248,7 @@ static void cleanup_graph(void *arg, ServerCall *call) {
     if (!request) return;
     worker_cleanup_graph(((Services *)arg)->worker, request->step_id);
     service_reply_empty(call);
-    free_message(request);
+    service_free(request);
 }
 
 static void cleanup_all(void *arg, ServerCall *call) {
@@ -263,7 +259,7 @@ static void cleanup_all(void *arg, ServerCall *call) {
     worker_cleanup_all(((Services *)arg)->worker, containers, (int)request->n_container);
     service_reply_empty(call);
     free(containers);
-    free_message(request);
+    service_free(request);
 }
 
 /* ---- RecvTensor ---- */
@@ -281,7 +277,7 @@ typedef struct RecvTensorCall {
 static void recv_tensor_unref(RecvTensorCall *c) {
     if (!refcount_dec(&c->refs)) return;
     pthread_mutex_destroy(&c->mutex);
-    free_message(c->request);
+    service_free(c->request);
     free(c);
 }
 
@@ -321,7 +317,7 @@ static void recv_tensor(void *arg, ServerCall *call) {
     if (!request) return;
     if (!worker_fresh_recv_id(s->worker, request->request_id)) {
         server_call_fail(call, error_new(CODE_ABORTED, "The same RecvTensor (WorkerServer) request was received twice."));
-        free_message(request);
+        service_free(request);
         return;
     }
     RecvTensorCall *c = xcalloc(1, sizeof *c);

@@ -45,6 +45,20 @@ Error *graph_add_node(Graph *g, Str name, Str op, Str device, Node **out) {
     return graph_adopt_node(g, arena_str(g->arena, name), arena_str(g->arena, op), arena_str(g->arena, device), out);
 }
 
+Error *graph_copy_node(Graph *g, const Node *n, Node **out) {
+    Node *copy;
+    Error *err = graph_adopt_node(g, n->name, n->op, n->device, &copy);
+    if (err) return err;
+    int id = copy->id;
+    *copy = *n;
+    copy->id = id;
+    copy->inputs = NULL;
+    copy->controls = NULL;
+    copy->input_count = copy->control_count = 0;
+    *out = copy;
+    return NULL;
+}
+
 Str graph_unique_name(Graph *g, Str prefix) {
     Str name = arena_str(g->arena, prefix);
     for (int i = 1; graph_find(g, name); i++) name = arena_printf(g->arena, "%.*s_%d", STR_ARG(prefix), i);

@@ -56,6 +56,8 @@ Node *graph_find(const Graph *g, Str name);
 Error *graph_add_node(Graph *g, Str name, Str op, Str device, Node **out) MUST_CHECK;
 /* The same for strings that already live in the graph's arena. */
 Error *graph_adopt_node(Graph *g, Str name, Str op, Str device, Node **out) MUST_CHECK;
+/* A node like n, of another graph, without its edges; its strings and attributes are shared: that graph must live on. */
+Error *graph_copy_node(Graph *g, const Node *n, Node **out) MUST_CHECK;
 /* An unused name that starts with prefix. */
 Str graph_unique_name(Graph *g, Str prefix);
 

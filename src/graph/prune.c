@@ -94,16 +94,8 @@ static Error *feed_node(Pruner *p, int feed, Node **out) {
 /* Copies a node without its edges and queues it for them. */
 static Error *visit(Pruner *p, const Node *n, Node **out) {
     if (!p->copies[n->id]) {
-        Node *copy;
-        Error *err = graph_adopt_node(p->out, n->name, n->op, n->device, &copy);
+        Error *err = graph_copy_node(p->out, n, &p->copies[n->id]);
         if (err) return err;
-        int id = copy->id;
-        *copy = *n;
-        copy->id = id;
-        copy->inputs = NULL;
-        copy->controls = NULL;
-        copy->input_count = copy->control_count = 0;
-        p->copies[n->id] = copy;
         p->stack[p->depth++] = n;
     }
     *out = p->copies[n->id];

@@ -476,25 +476,21 @@ static Error *lower_while(Lowerer *l, Node *n, int depth) {
 
 /* ---- The whole graph ---- */
 
-static void copy_graph(const Graph *g, Graph *out) {
+static Error *copy_graph(const Graph *g, Graph *out) {
+    Node *copy;
     for (int i = 0; i < g->node_count; i++) {
-        const Node *n = g->nodes[i];
-        Node *copy;
-        Error *err = graph_adopt_node(out, n->name, n->op, n->device, &copy);
-        error_free(err); /* names of a valid graph are unique */
-        int id = copy->id;
-        *copy = *n;
-        copy->id = id;
+        Error *err = graph_copy_node(out, g->nodes[i], &copy);
+        if (err) return err;
     }
     for (int i = 0; i < g->node_count; i++) {
         const Node *n = g->nodes[i];
-        Node *copy = out->nodes[i];
+        copy = out->nodes[i];
         copy->inputs = arena_alloc(out->arena, sizeof *copy->inputs * (size_t)(n->input_count + 1));
+        copy->input_count = n->input_count;
         for (int j = 0; j < n->input_count; j++) copy->inputs[j] = (Output){out->nodes[n->inputs[j].node->id], n->inputs[j].index};
-        copy->controls = NULL;
-        copy->control_count = 0;
         for (int j = 0; j < n->control_count; j++) node_add_control(out, copy, out->nodes[n->controls[j]->id]);
     }
+    return NULL;
 }
 
 static Error *lower_one(Lowerer *l, Pending p) {
@@ -514,13 +510,12 @@ Error *graph_lower(const Graph *g, Graph **out) {
     l.g->functions = g->functions;
     l.g->producer = g->producer;
     l.g->min_consumer = g->min_consumer;
-    copy_graph(g, l.g);
-    for (int i = 0; l.lib && i < g->node_count; i++) {
+    Error *err = copy_graph(g, l.g);
+    for (int i = 0; !err && l.lib && i < g->node_count; i++) {
         if (!l.g->nodes[i]->info || functional_kind(l.lib, l.g->nodes[i]) == NOT_FUNCTIONAL) continue;
         l.queue = vec_reserve(l.queue, &l.capacity, l.count + 1, sizeof *l.queue);
         l.queue[l.count++] = (Pending){l.g->nodes[i], 0};
     }
-    Error *err = NULL;
     for (size_t i = 0; !err && i < l.count; i++) err = lower_one(&l, l.queue[i]);
     if (!err) bypass_replaced(&l);
     free(l.queue);

@@ -264,17 +264,7 @@ static Error *copy_node(Partitioner *p, const Node *n) {
         p->parts[task]->producer = p->g->producer;
         p->parts[task]->min_consumer = p->g->min_consumer;
     }
-    Node *copy;
-    Error *err = graph_adopt_node(p->parts[task], n->name, n->op, n->device, &copy);
-    if (err) return err;
-    int id = copy->id;
-    *copy = *n;
-    copy->id = id;
-    copy->inputs = NULL;
-    copy->controls = NULL;
-    copy->input_count = copy->control_count = 0;
-    p->copies[n->id] = copy;
-    return NULL;
+    return graph_copy_node(p->parts[task], n, &p->copies[n->id]);
 }
 
 static Error *link_node(Partitioner *p, Node *n) {

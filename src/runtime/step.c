@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "runtime/step_internal.h"
 
-enum { INLINE_ARGS = 8 };
+enum { INLINE_ARGS = 8, LENT_NS = 2000000, LOOK_AT_CLOCK = 64 };
 
 /* A kernel in the middle of its run: its context and the values it works on. On the stack, or on the heap once deferred. */
 typedef struct Running {
@@ -36,6 +36,8 @@ typedef struct Worklist {
     ReadyList queue;
     size_t head;
     Running *completed; /* deferred kernels that ended while this thread was inside them */
+    int64_t lent_until; /* the thread is whoever's that started the step: back by then (monotonic ns); 0: it is the pool's */
+    unsigned taken;     /* nodes, to look at the clock now and then */
 } Worklist;
 
 static _Thread_local Worklist *current;
@@ -324,11 +326,31 @@ static Item take(Worklist *list) {
     return item;
 }
 
+static void run_list(void *arg) {
+    Worklist *list = arg;
+    work(list);
+    free(list);
+}
+
+/* Who starts a step also has to watch its deadline: after a while the rest goes to the pool. */
+static bool give_back(Worklist *list) {
+    if (!list->lent_until || ++list->taken % LOOK_AT_CLOCK || clock_mono_ns() < list->lent_until) return false;
+    Worklist *rest = xmalloc(sizeof *rest);
+    *rest = *list;
+    rest->lent_until = 0;
+    threadpool_post(list->step->context->pool, run_list, rest);
+    return true;
+}
+
 static void work(Worklist *list) {
     Worklist *outer = current;
     current = list;
     bool gone = false;
     while (!gone && (list->head < list->queue.count || list->completed)) {
+        if (give_back(list)) {
+            current = outer;
+            return;
+        }
         size_t before;
         if (list->completed) {
             Running *r = list->completed;
@@ -363,7 +385,7 @@ void step_start(const Plan *plan, StepContext *context, const StepIo *io, StepDo
     step->done_arg = arg;
     pthread_mutex_init(&step->mutex, NULL);
     step->root = frame_new_root(step);
-    Worklist list = {.step = step};
+    Worklist list = {.step = step, .lent_until = clock_mono_ns() + LENT_NS};
     Iteration *root = step->root->iterations[0];
     for (int i = 0; i < plan->root_count; i++) ready_add(&list.queue, (Item){plan->roots[i], false, root});
     root->outstanding_nodes = plan->root_count;

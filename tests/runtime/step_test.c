@@ -466,6 +466,10 @@ static void feeds_fetches_and_their_errors(void **state) {
 
 /* ---- Many steps at once ---- */
 
+static void note_wrong(_Atomic int *wrong, const Error *err) {
+    if (atomic_fetch_add(wrong, 1) == 0) print_message("%s\n", err ? err->message : "a wrong result");
+}
+
 typedef struct Client {
     DirectSession *session;
     int number;
@@ -479,18 +483,18 @@ static void *client_main(void *arg) {
         int n = c->number % 7 + 1;
         Tensor *limit = tensor_scalar_i32(n), *t = NULL;
         Error *err = run_error(c->session, "result", NULL, "n", limit, 60000, &t);
-        if (err || tensor_i32(t)[0] != 5 * n * (n - 1) / 2 + 3) atomic_fetch_add(c->wrong, 1);
+        if (err || tensor_i32(t)[0] != 5 * n * (n - 1) / 2 + 3) note_wrong(c->wrong, err);
         error_free(err);
         tensor_unref(t);
         tensor_unref(limit);
         if (c->number % 5 == 0) { /* some of the steps fail */
             err = run_error(c->session, NULL, "bad", NULL, NULL, 60000, NULL);
-            if (!err || err->code != CODE_INVALID_ARGUMENT) atomic_fetch_add(c->wrong, 1);
+            if (!err || err->code != CODE_INVALID_ARGUMENT) note_wrong(c->wrong, err);
             error_free(err);
         }
         if (c->number % 5 == 1) { /* and some run out of time */
             err = run_error(c->session, NULL, "w", NULL, NULL, 5, NULL);
-            if (!err || err->code != CODE_DEADLINE_EXCEEDED) atomic_fetch_add(c->wrong, 1);
+            if (!err || err->code != CODE_DEADLINE_EXCEEDED) note_wrong(c->wrong, err);
             error_free(err);
         }
     }
