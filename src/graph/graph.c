@@ -46,7 +46,7 @@ Error *graph_add_node(Graph *g, Str name, Str op, Str device, Node **out) {
 }
 
 Error *graph_copy_node(Graph *g, const Node *n, Node **out) {
-    Node *copy;
+    Node *copy = NULL;
     Error *err = graph_adopt_node(g, n->name, n->op, n->device, &copy);
     if (err) return err;
     int id = copy->id;
