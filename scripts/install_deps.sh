@@ -14,13 +14,7 @@ die() {
 }
 
 as_root() {
-    if [ "$(id -u)" = 0 ]; then
-        "$@"
-    elif command -v sudo >/dev/null; then
-        sudo "$@"
-    else
-        die "packages are missing and this is neither root nor has sudo; as root, run: $*"
-    fi
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
 missing_packages() {
@@ -46,6 +40,7 @@ install_packages() {
     local missing
     missing=$(missing_packages "$@")
     [ -n "$missing" ] || return 0
+    [ "$(id -u)" = 0 ] || command -v sudo >/dev/null || die "packages are missing, and this is not root and has no sudo; as root, run: apt-get install" $missing
     echo "installing:" $missing
     # The lists may be old or absent: try, refresh them, try again.
     local install="apt-get -qq -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 --no-install-recommends install"

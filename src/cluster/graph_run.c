@@ -152,6 +152,7 @@ static void start(GraphRun *run, StepDone *ended) {
                                  .rendezvous = step_entry_rendezvous(run->entry),
                                  .cancel = &run->cancel,
                                  .pool = run->worker->compute,
+                                 .blocking = run->worker->blocking,
                                  .stats = run->stats},
                    ended, run);
 }

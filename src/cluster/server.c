@@ -21,7 +21,7 @@ struct Server {
     const ClusterTask *task;
     DeviceSet devices;
     Transport *transport;
-    ThreadPool *compute, *serve;
+    ThreadPool *compute, *serve, *blocking;
     Peers *peers;
     Worker *worker;
     Master *master;
@@ -148,8 +148,9 @@ Error *server_start(const ServerConfig *config, Transport *take, Server **out) {
         make_devices(s, config->cpu_devices > 0 ? config->cpu_devices : 1);
         s->compute = threadpool_new("compute", config->threads > 0 ? config->threads : core_count());
         s->serve = threadpool_new("serve", SERVE_THREADS);
+        s->blocking = threadpool_new("blocking", SERVE_THREADS);
         s->peers = peers_new(s->transport);
-        s->worker = worker_new(&(WorkerOptions){.cluster = &s->cluster, .task_name = str_of(s->task->name), .devices = &s->devices, .peers = s->peers, .compute = s->compute});
+        s->worker = worker_new(&(WorkerOptions){.cluster = &s->cluster, .task_name = str_of(s->task->name), .devices = &s->devices, .peers = s->peers, .compute = s->compute, .blocking = s->blocking});
         s->master = master_new(&(MasterOptions){.cluster = &s->cluster,
                                                 .task_name = str_of(s->task->name),
                                                 .worker = s->worker,
@@ -177,6 +178,7 @@ void server_stop(Server *s, int64_t grace_ms) {
     if (s->worker) worker_stop(s->worker);
     transport_stop_serving(s->transport, grace_ms);
     threadpool_free(s->serve);
+    threadpool_free(s->blocking);
     threadpool_free(s->compute);
     master_free(s->master);
     worker_free(s->worker);

@@ -17,6 +17,7 @@ Worker *worker_new(const WorkerOptions *o) {
     w->devices = o->devices;
     w->peers = o->peers;
     w->compute = o->compute;
+    w->blocking = o->blocking;
     w->steps = step_table_new(remote_recv, w);
     w->run_ids = request_ids_new(100000);
     w->recv_ids = request_ids_new(100000);
@@ -45,6 +46,8 @@ static void delete_session(Worker *w, WorkerSession *s) {
 
 void worker_stop(Worker *w) {
     for (WorkerSession *s; (s = take_session(w, NULL));) delete_session(w, s);
+    /* Resources may have threads of their own, which must end while there are pools to run them. */
+    for (int i = 0; i < w->devices->count; i++) resource_clear_all(w->devices->devices[i]->resources);
 }
 
 void worker_free(Worker *w) {

@@ -15,7 +15,7 @@ typedef struct WorkerOptions {
     Str task_name;
     DeviceSet *devices;
     Peers *peers;
-    ThreadPool *compute;
+    ThreadPool *compute, *blocking;
 } WorkerOptions;
 
 Worker *worker_new(const WorkerOptions *options);

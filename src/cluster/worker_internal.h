@@ -12,7 +12,7 @@ struct Worker {
     char *task_name;
     DeviceSet *devices;
     Peers *peers;
-    ThreadPool *compute;
+    ThreadPool *compute, *blocking;
     StepTable *steps;
     RequestIds *run_ids, *recv_ids;
     _Atomic int64_t runs;  /* graph runs under way */

@@ -16,8 +16,6 @@ struct WorkerSession {
     RefCount refs;
     char *handle, *master_task;
     int64_t master_incarnation;
-    DeviceSet devices;
-    Device *renamed; /* own copies of the devices under the names of the client's cluster; NULL: the process's own */
     SessionState *state;
     ClusterSpec cluster;
     Peers *peers;
@@ -25,18 +23,6 @@ struct WorkerSession {
     StrMap graphs;
     int64_t next_graph;
 };
-
-/* The client's cluster may call this task by another name: same device, other name. */
-static void rename_devices(WorkerSession *s, const DeviceSet *devices, Str task_name) {
-    s->renamed = xcalloc((size_t)devices->count, sizeof *s->renamed);
-    s->devices.devices = xcalloc((size_t)devices->count, sizeof(Device *));
-    s->devices.count = devices->count;
-    for (int i = 0; i < devices->count; i++) {
-        s->renamed[i] = *devices->devices[i];
-        s->renamed[i].name = xasprintf("%.*s/device:%s:%d", STR_ARG(task_name), devices->devices[i]->kind->type, i);
-        s->devices.devices[i] = &s->renamed[i];
-    }
-}
 
 WorkerSession *worker_session_new(const WorkerSessionOptions *o) {
     WorkerSession *s = xcalloc(1, sizeof *s);
@@ -46,13 +32,9 @@ WorkerSession *worker_session_new(const WorkerSessionOptions *o) {
     s->master_task = str_dup(o->master_task);
     s->master_incarnation = o->master_incarnation;
     s->peers = o->peers;
-    if (str_starts(str_of(o->devices->devices[0]->name), o->task_name))
-        s->devices = *o->devices;
-    else
-        rename_devices(s, o->devices, o->task_name);
     for (int i = 0; o->cluster && i < o->cluster->count; i++)
         error_free(cluster_spec_add(&s->cluster, str_of(o->cluster->tasks[i].job), o->cluster->tasks[i].index, str_of(o->cluster->tasks[i].address)));
-    s->state = session_state_new(&s->devices, o->isolate);
+    s->state = session_state_new(o->devices, o->task_name, o->isolate);
     return s;
 }
 
@@ -73,9 +55,6 @@ void worker_session_unref(WorkerSession *s) {
     }
     strmap_clear(&s->graphs);
     session_state_unref(s->state);
-    for (int i = 0; s->renamed && i < s->devices.count; i++) free(s->renamed[i].name);
-    if (s->renamed) free(s->devices.devices);
-    free(s->renamed);
     cluster_spec_clear(&s->cluster);
     pthread_mutex_destroy(&s->mutex);
     free(s->handle);
@@ -96,7 +75,7 @@ bool worker_session_is_leaked_by(const WorkerSession *s, Str master_task, int64_
 }
 
 const DeviceSet *worker_session_devices(const WorkerSession *s) {
-    return &s->devices;
+    return session_devices(s->state);
 }
 
 SessionState *worker_session_state(WorkerSession *s) {
@@ -112,7 +91,7 @@ Error *worker_session_channel(WorkerSession *s, Str task_name, Channel **out) {
 
 Error *worker_session_register(WorkerSession *s, Str graph_def, char **graph_handle) {
     Registered *r = xcalloc(1, sizeof *r);
-    Error *err = executable_new(graph_def, &s->devices, s->state, &r->executable);
+    Error *err = executable_new(graph_def, session_devices(s->state), s->state, &r->executable);
     if (err) {
         free(r);
         return err;

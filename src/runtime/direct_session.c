@@ -24,7 +24,7 @@ struct DirectSession {
     Device *device;
     DeviceSet devices;
     SessionState *state;
-    ThreadPool *pool;
+    ThreadPool *pool, *blocking;
     _Atomic int64_t next_step;
     pthread_mutex_t mutex; /* guards compiled */
     StrMap compiled;
@@ -35,8 +35,9 @@ Error *direct_session_new(Str graph_def, int threads, DirectSession **out) {
     pthread_mutex_init(&s->mutex, NULL);
     s->device = cpu_device_new(STR("/job:localhost/replica:0/task:0"), 0, STR("localhost"));
     s->devices = (DeviceSet){&s->device, 1};
-    s->state = session_state_new(&s->devices, false);
+    s->state = session_state_new(&s->devices, STR(""), false);
     s->pool = threadpool_new("compute", threads);
+    s->blocking = threadpool_new("blocking", 256);
     s->functions = function_library_new();
     s->source = graph_new();
     s->source->functions = s->functions;
@@ -51,6 +52,9 @@ Error *direct_session_new(Str graph_def, int threads, DirectSession **out) {
 
 void direct_session_free(DirectSession *s) {
     if (!s) return;
+    session_state_close(s->state);
+    resource_clear_all(s->device->resources); /* what has threads of its own ends while there are pools */
+    threadpool_free(s->blocking);
     threadpool_free(s->pool);
     size_t at = 0;
     void *value;
@@ -61,7 +65,6 @@ void direct_session_free(DirectSession *s) {
         free(c);
     }
     strmap_clear(&s->compiled);
-    session_state_close(s->state);
     session_state_unref(s->state);
     graph_free(s->graph);
     graph_free(s->source);
@@ -167,7 +170,7 @@ Error *direct_session_run(DirectSession *s, const RunSignature *sig, Tensor *con
     cancel_init(&cancel);
     Waiter w = {.err = NULL};
     latch_init(&w.done, 1);
-    executable_run(e, &(RunOptions){.step_id = step_id, .rendezvous = r, .cancel = &cancel, .pool = s->pool}, step_ended, &w);
+    executable_run(e, &(RunOptions){.step_id = step_id, .rendezvous = r, .cancel = &cancel, .pool = s->pool, .blocking = s->blocking}, step_ended, &w);
     if (!latch_wait_for(&w.done, timeout_ms ? timeout_ms : -1)) {
         Error *late = error_new(CODE_DEADLINE_EXCEEDED, "Step did not end within %lld ms", (long long)timeout_ms);
         rendezvous_abort(r, late);

@@ -90,6 +90,10 @@ void executable_graph_def(const Executable *e, StrBuf *out) {
     free(names);
 }
 
+StepContext executable_context(Executable *e) {
+    return (StepContext){.session = e->session, .functions = e->functions, .function_runtime = e->function_runtime, .executable = e};
+}
+
 /* One run: the context its kernels share. */
 typedef struct Run {
     Executable *executable;
@@ -120,6 +124,8 @@ void executable_run(Executable *e, const RunOptions *options, StepDone *done, vo
         .session = e->session,
         .functions = e->functions,
         .function_runtime = e->function_runtime,
+        .executable = e,
+        .blocking = options->blocking,
         .step_resources = resource_manager_new(STR("__per_step")),
         .pool = options->pool,
         .stats = options->stats,

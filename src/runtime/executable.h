@@ -23,8 +23,12 @@ typedef struct RunOptions {
     Rendezvous *rendezvous;
     Cancel *cancel;
     ThreadPool *pool;
+    ThreadPool *blocking;
     StepStats *stats; /* (optional) */
 } RunOptions;
+
+/* The context of a step that runs functions of this graph on its own, outside of any RunGraph; for closures. */
+StepContext executable_context(Executable *e);
 
 /* Runs one step; everything in options must live until done. */
 void executable_run(Executable *e, const RunOptions *options, StepDone *done, void *arg);

@@ -181,13 +181,13 @@ static void run_start(void *arg) {
     step_start(run->compiled->plan, run->context, &io, run_done, run);
 }
 
-void function_run(KernelContext *k, Str name_attr_list, Tensor **args, int arg_count, FunctionDone *done, void *arg) {
+void function_run_in(StepContext *context, Device *device, Str name_attr_list, Tensor *const *args, int arg_count, FunctionDone *done, void *arg) {
     Run *run = xcalloc(1, sizeof *run);
-    run->context = k->step;
+    run->context = context;
     run->done = done;
     run->arg = arg;
-    FunctionRuntime *r = k->step->function_runtime;
-    run->early = r ? find_compiled(r, name_attr_list, k->device, &run->compiled)
+    FunctionRuntime *r = context->function_runtime;
+    run->early = r ? find_compiled(r, name_attr_list, device, &run->compiled)
                    : error_internal("Function %.*s cannot be run here", STR_ARG(func_name(name_attr_list)));
     if (!run->early && run->compiled->arg_count != arg_count)
         run->early = error_invalid("Function %.*s takes %d arguments, got %d", STR_ARG(func_name(name_attr_list)), run->compiled->arg_count, arg_count);
@@ -195,5 +195,9 @@ void function_run(KernelContext *k, Str name_attr_list, Tensor **args, int arg_c
     for (run->arg_count = 0; run->arg_count < arg_count; run->arg_count++) run->args[run->arg_count] = tensor_ref(args[run->arg_count]);
     run->ret_count = run->early ? 0 : run->compiled->ret_count;
     run->rets = xcalloc((size_t)run->ret_count, sizeof(Tensor *));
-    threadpool_post(k->step->pool, run_start, run);
+    threadpool_post(context->pool, run_start, run);
+}
+
+void function_run(KernelContext *k, Str name_attr_list, Tensor **args, int arg_count, FunctionDone *done, void *arg) {
+    function_run_in(k->step, k->device, name_attr_list, args, arg_count, done, arg);
 }

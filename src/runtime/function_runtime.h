@@ -13,6 +13,9 @@ void function_runtime_free(FunctionRuntime *r);
 
 typedef void FunctionDone(void *arg, Error *err, Tensor **rets, int ret_count); /* owns err; may take rets by setting them to NULL */
 
+/* The same outside of a kernel: on `device`, as part of the step that `context` describes, which must live until done. */
+void function_run_in(StepContext *context, Device *device, Str name_attr_list, Tensor *const *args, int arg_count, FunctionDone *done, void *arg);
+
 /* Runs the function that a serialised NameAttrList names, on the kernel's device, as part of its step. args are kept until
  * done, which runs on a pool thread, never inside this call. */
 void function_run(KernelContext *k, Str name_attr_list, Tensor **args, int arg_count, FunctionDone *done, void *arg);

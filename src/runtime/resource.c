@@ -111,6 +111,10 @@ void resource_clear_container(ResourceManager *m, Str container) {
     clear(m, &container);
 }
 
+void resource_clear_all(ResourceManager *m) {
+    clear(m, NULL);
+}
+
 int64_t resource_count(ResourceManager *m) {
     pthread_mutex_lock(&m->mutex);
     int64_t n = (int64_t)m->entries.count;

@@ -43,6 +43,7 @@ Error *resource_find_or_create(ResourceManager *m, Str container, Str name, cons
 Error *resource_add(ResourceManager *m, Str container, Str name, Resource *r) MUST_CHECK; /* keeps a reference; AlreadyExists */
 Error *resource_delete(ResourceManager *m, Str container, Str name, const ResourceType *type) MUST_CHECK;
 void resource_clear_container(ResourceManager *m, Str container);
+void resource_clear_all(ResourceManager *m); /* every container: the process ends */
 int64_t resource_count(ResourceManager *m);
 
 /* ---- Variables ---- */

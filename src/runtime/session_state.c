@@ -25,21 +25,39 @@ struct SessionState {
     pthread_mutex_t mutex; /* guards all below */
     StrMap kernels;        /* node name -> KernelState */
     StrMap names;          /* node name -> PrivateName */
-    const DeviceSet *devices;
+    DeviceSet devices;
+    Device *renamed; /* own copies of the devices, under other names; NULL: the process's own */
     ResourceManager **isolated; /* one for each device; NULL: the devices' own */
     bool closed;
 };
 
-SessionState *session_state_new(const DeviceSet *devices, bool isolate) {
+static void copy_devices(SessionState *s, const DeviceSet *devices, Str task_name) {
+    bool rename = task_name.len && !str_starts(str_of(devices->devices[0]->name), task_name);
+    s->devices = (DeviceSet){xcalloc((size_t)devices->count, sizeof(Device *)), devices->count};
+    if (rename) s->renamed = xcalloc((size_t)devices->count, sizeof *s->renamed);
+    for (int i = 0; i < devices->count; i++) {
+        s->devices.devices[i] = devices->devices[i];
+        if (!rename) continue;
+        s->renamed[i] = *devices->devices[i];
+        s->renamed[i].name = xasprintf("%.*s/device:%s:%d", STR_ARG(task_name), devices->devices[i]->kind->type, i);
+        s->devices.devices[i] = &s->renamed[i];
+    }
+}
+
+SessionState *session_state_new(const DeviceSet *devices, Str task_name, bool isolate) {
     SessionState *s = xcalloc(1, sizeof *s);
     refcount_init(&s->refs);
     pthread_mutex_init(&s->mutex, NULL);
-    s->devices = devices;
+    copy_devices(s, devices, task_name);
     if (!isolate) return s;
     s->isolated = xcalloc((size_t)devices->count, sizeof(ResourceManager *));
     for (int i = 0; i < devices->count; i++)
         s->isolated[i] = resource_manager_new(resource_default_container(devices->devices[i]->resources));
     return s;
+}
+
+const DeviceSet *session_devices(const SessionState *s) {
+    return &s->devices;
 }
 
 SessionState *session_state_ref(SessionState *s) {
@@ -48,8 +66,8 @@ SessionState *session_state_ref(SessionState *s) {
 }
 
 ResourceManager *session_resources(SessionState *s, Device *d) {
-    for (int i = 0; s->isolated && i < s->devices->count; i++)
-        if (s->devices->devices[i] == d) return s->isolated[i];
+    for (int i = 0; s->isolated && i < s->devices.count; i++)
+        if (s->devices.devices[i] == d) return s->isolated[i];
     return d->resources;
 }
 
@@ -71,7 +89,7 @@ void session_state_close(SessionState *s) {
     s->closed = true;
     pthread_mutex_unlock(&s->mutex);
     if (first) delete_private(s);
-    for (int i = 0; first && s->isolated && i < s->devices->count; i++) resource_clear_container(s->isolated[i], STR(""));
+    for (int i = 0; first && s->isolated && i < s->devices.count; i++) resource_clear_container(s->isolated[i], STR(""));
 }
 
 void session_state_unref(SessionState *s) {
@@ -95,8 +113,11 @@ void session_state_unref(SessionState *s) {
     }
     strmap_clear(&s->kernels);
     strmap_clear(&s->names);
-    for (int i = 0; s->isolated && i < s->devices->count; i++) resource_manager_free(s->isolated[i]);
+    for (int i = 0; s->isolated && i < s->devices.count; i++) resource_manager_free(s->isolated[i]);
     free(s->isolated);
+    for (int i = 0; s->renamed && i < s->devices.count; i++) free(s->renamed[i].name);
+    free(s->renamed);
+    free(s->devices.devices);
     pthread_mutex_destroy(&s->mutex);
     free(s);
 }

@@ -8,8 +8,10 @@
 
 typedef struct SessionState SessionState;
 
-/* With `isolate` the session has resource managers of its own. Shared by reference: plans and steps hold one. */
-SessionState *session_state_new(const DeviceSet *devices, bool isolate);
+/* With `isolate` the session has resource managers of its own. A task_name other than "" gives the devices that task's names: a client may bring a
+ * cluster that calls this task something else. Shared by reference: plans and steps hold one. */
+SessionState *session_state_new(const DeviceSet *devices, Str task_name, bool isolate);
+const DeviceSet *session_devices(const SessionState *s); /* as the session names them */
 SessionState *session_state_ref(SessionState *s);
 void session_state_unref(SessionState *s);
 /* The session is closed: deletes its private resources; whoever waits on them is told. */

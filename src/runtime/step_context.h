@@ -14,6 +14,8 @@ struct StepContext {
     const FunctionLibrary *functions; /* (optional) */
     struct FunctionRuntime *function_runtime; /* (optional) runs function bodies */
     ResourceManager *step_resources;          /* vanish with the step */
+    struct Executable *executable;            /* (optional) what is run; closures hold on to it */
     ThreadPool *pool;
+    ThreadPool *blocking; /* for the few things that must wait in a thread; see runtime/closure.h */
     StepStats *stats; /* (optional) what ran when */
 };

@@ -82,3 +82,8 @@ class Background:
         self._thread.join(seconds)
         assert not self._thread.is_alive(), "the call has not ended after %d s" % seconds
         return self
+
+
+def abandon(session):
+    """Forgets a session whose master is gone: its close would wait for the master to come back."""
+    session._closed = True

@@ -127,6 +127,8 @@ def test_the_task_of_the_master_killed_leaves_nothing_on_the_others(cluster):
     cluster.task("worker", 0).start()
     step.wait()
     assert isinstance(step.error, tf.errors.AbortedError), step.error
+    with pytest.raises(tf.errors.AbortedError):
+        session.close()
     with tf.Session(cluster.target("worker", 0), graph=g.graph) as fresh:
         fresh.run(g.initialize)
         # What the dead master held on other tasks went with the new one's first session.

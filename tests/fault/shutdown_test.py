@@ -43,6 +43,7 @@ def test_a_task_with_an_open_session_ends():
         assert session.run(c) == 1.0
         assert_ends(cluster.task("worker"))
         assert_ends(cluster.task("ps"))
+        counts.abandon(session)
 
 
 @pytest.mark.parametrize("first,second", [("ps", "worker"), ("worker", "ps")])
@@ -54,12 +55,14 @@ def test_tasks_in_a_blocked_step_end(first, second):
             step.wait()
             assert isinstance(step.error, (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)), step.error
         assert_ends(cluster.task(second))
+        counts.abandon(session)
 
 
 def test_a_task_blocked_in_its_own_queue_ends():
     with Cluster({"worker": 1}) as cluster:
         session, step = blocked_step(cluster.target(), "/job:worker/task:0")
         assert_ends(cluster.task("worker"))
+        counts.abandon(session)
 
 
 def test_a_task_that_waits_for_a_missing_one_ends():
@@ -70,3 +73,4 @@ def test_a_task_that_waits_for_a_missing_one_ends():
         counts.wait_for(cluster.target(), calls_in=1)
         assert_ends(worker)
         assert waiting.ended is None or waiting.error is not None
+        counts.abandon(session)

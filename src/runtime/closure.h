@@ -1,0 +1,25 @@
+/* closure.h: Closure, a function with captured tensors that can be called after the step that made it has ended; and work that blocks.
+
+   Datasets and iterators are pulled by threads of the blocking pool: straight-line code that may wait, unlike kernels. Their functions run on the
+   compute pool as steps of their own. */
+#pragma once
+#include "base/error.h"
+#include "runtime/cancel.h"
+#include "runtime/kernel.h"
+
+typedef struct Closure Closure;
+
+/* From a serialised NameAttrList (copied) and what the function gets after its own arguments (references are kept). */
+Closure *closure_new(KernelContext *k, Str name_attr_list, Tensor *const *captured, int captured_count);
+Closure *closure_ref(Closure *c);
+void closure_unref(Closure *c);
+
+/* Calls the function and waits. Only from a thread that may block. `cancel` (optional) ends it early. *rets is malloced, one
+ * reference each. */
+Error *closure_call(Closure *c, Cancel *cancel, Tensor *const *args, int arg_count, Tensor ***rets, int *ret_count) MUST_CHECK;
+
+/* Defers the kernel and runs fn on a thread that may block; fn ends with kernel_done. */
+typedef void BlockingFn(KernelContext *k, void *arg);
+void kernel_block(KernelContext *k, BlockingFn *fn, void *arg);
+/* The pool for work that blocks, for background threads of resources; lives as long as the task. */
+ThreadPool *kernel_blocking_pool(KernelContext *k);
