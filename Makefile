@@ -62,7 +62,7 @@ check:
 
 bench: all
 	@scripts/install_deps.sh test
-	@for b in bench/*.py; do echo "== $$b"; .venv/bin/python $$b --rill $(B)/rill || exit 1; done
+	@for b in bench/*.py; do echo "== $$b"; MODE=$(MODE) .venv/bin/python $$b || exit 1; done
 
 # PREFIX=/usr/local; DESTDIR for packagers.
 install: DEST = $(DESTDIR)$(PREFIX)

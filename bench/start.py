@@ -55,7 +55,7 @@ def median(command_for, runs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rill", default="build/release/rill")
+    parser.add_argument("--rill", default=f"build/{os.environ.get('MODE', 'release')}/rill")
     parser.add_argument("--runs", type=int, default=5)
     args = parser.parse_args()
     rill = median(lambda c: [args.rill, "serve", "--cluster", c, "--job", "worker", "--task", "0"], args.runs)

@@ -7,9 +7,10 @@ import argparse
 import os
 import pathlib
 import re
+import select
+import signal
 import subprocess
 import sys
-import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -18,6 +19,7 @@ PYTEST_FOLDERS = ["net", "interop", "fault", "golden", "perf"]
 UNIT_TIMEOUT_S = 300
 GOLDEN_TIMEOUT_S = 900
 PYTEST_TIMEOUT_S = 1200
+SILENCE_TIMEOUT_S = 180  # no test ended for so long
 SANITIZERS = {
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0",
     "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -134,6 +136,25 @@ def run_golden(totals, mode):
     print("".join(f"   {line}\n" for line in text.splitlines() if line.startswith("golden cases:")), end="")
 
 
+def follow(command, env):
+    """Runs a program, shows and returns what it prints; ends it and all it started when it is silent or takes too long."""
+    process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               start_new_session=True)
+    seen, deadline = b"", time.time() + PYTEST_TIMEOUT_S
+    while True:
+        wait_s = min(SILENCE_TIMEOUT_S, deadline - time.time())
+        if wait_s <= 0 or not select.select([process.stdout], [], [], wait_s)[0]:
+            print(f"\nstopped: silent for {SILENCE_TIMEOUT_S} s, or no end after {PYTEST_TIMEOUT_S} s", flush=True)
+            os.killpg(process.pid, signal.SIGKILL)
+            return seen.decode(errors="replace"), process.wait()
+        chunk = os.read(process.stdout.fileno(), 65536)
+        if not chunk:
+            return seen.decode(errors="replace"), process.wait()
+        seen += chunk
+        sys.stdout.buffer.write(chunk)
+        sys.stdout.flush()
+
+
 def run_pytest(totals, mode, folders, *options):
     folders = [f for f in folders if any((ROOT / "tests" / f).glob("*test*.py"))]
     if not folders:
@@ -141,19 +162,10 @@ def run_pytest(totals, mode, folders, *options):
         return
     helpers = [str(p.relative_to(ROOT)) for p in programs(["net"], mode)] if "net" in folders else []
     build(mode, [f"build/{mode}/rill", *helpers])
-    command = [str(ROOT / ".venv/bin/python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=5", "-ra", *options,
-               *[f"tests/{f}" for f in folders]]
-    process = subprocess.Popen(command, cwd=ROOT, env=environment(mode), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, errors="replace")
-    watchdog = threading.Timer(PYTEST_TIMEOUT_S, process.kill)
-    watchdog.start()
-    last = ""
-    for line in process.stdout:
-        print("   " + line, end="", flush=True)
-        if re.search(r"\d+ (passed|failed|skipped|deselected|error)", line):
-            last = line
-    code = process.wait()
-    watchdog.cancel()
+    command = [str(ROOT / ".venv/bin/python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=5", "-ra",
+               "-o", f"faulthandler_timeout={SILENCE_TIMEOUT_S - 30}", *options, *[f"tests/{f}" for f in folders]]
+    text, code = follow(command, environment(mode))
+    last = ([line for line in text.splitlines() if re.search(r"\d+ (passed|failed|skipped|deselected|error)", line)] or [""])[-1]
     number = {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|skipped|error)", last)}
     failed = number.get("failed", 0) + number.get("error", 0)
     if code not in (0, 5) and failed == 0:  # 5: the marker selected nothing

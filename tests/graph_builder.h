@@ -144,6 +144,24 @@ static inline void gb_variable(GraphBuilder *b, const char *name, float start) {
     gb_op(b, text, "Identity", name, DT_FLOAT);
 }
 
+/* The same as a resource variable: readers get a value nobody changes any more. */
+static inline void gb_resource_variable(GraphBuilder *b, const char *name, float start) {
+    char text[200], inputs[400];
+    gb_node(b, name, "VarHandleOp", "");
+    gb_type(b, "dtype", DT_FLOAT);
+    gb_shape(b, "shape", &SHAPE_SCALAR);
+    gb_string(b, "shared_name", name);
+    snprintf(text, sizeof text, "%s/start", name);
+    gb_f32(b, text, start);
+    snprintf(inputs, sizeof inputs, "%s,%s/start", name, name);
+    snprintf(text, sizeof text, "%s/init", name);
+    gb_node(b, text, "AssignVariableOp", inputs);
+    gb_type(b, "dtype", DT_FLOAT);
+    snprintf(text, sizeof text, "%s/read", name);
+    gb_node(b, text, "ReadVariableOp", name);
+    gb_type(b, "dtype", DT_FLOAT);
+}
+
 /* A loop that counts an int32 from 0 to LIMIT (a tensor name) in steps of one; its result is NAME/exit. The sum is made on `body_device`, the rest on the
  * builder's device. */
 static inline void gb_count_loop(GraphBuilder *b, const char *name, const char *limit, int parallel_iterations, const char *body_device) {

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+enum { HUGE_PAGE = 2 << 20, HUGE_LIMIT = 8 << 20 };
 
 static void *check(void *ptr) {
     if (!ptr) {
@@ -48,7 +51,12 @@ char *xasprintf(const char *fmt, ...) {
 
 void *try_alloc(size_t size) {
     if (size > (size_t)1 << 46) return NULL;
-    return aligned_alloc(64, (size + 63) / 64 * 64 + (size == 0) * 64);
+    if (size < HUGE_LIMIT) return aligned_alloc(64, (size + 63) / 64 * 64 + (size == 0) * 64);
+    /* Large blocks come in huge pages: the first touch of 4 KiB pages costs more than the copy into them. */
+    void *ptr = NULL;
+    if (posix_memalign(&ptr, HUGE_PAGE, size) != 0) return NULL;
+    madvise(ptr, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+    return ptr;
 }
 
 void *vec_reserve(void *items, size_t *capacity, size_t need, size_t item_size) {

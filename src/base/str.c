@@ -15,11 +15,11 @@ int str_compare(Str a, Str b) {
 }
 
 bool str_starts(Str s, Str prefix) {
-    return s.len >= prefix.len && memcmp(s.ptr, prefix.ptr, prefix.len) == 0;
+    return s.len >= prefix.len && (prefix.len == 0 || memcmp(s.ptr, prefix.ptr, prefix.len) == 0);
 }
 
 bool str_ends(Str s, Str suffix) {
-    return s.len >= suffix.len && memcmp(s.ptr + s.len - suffix.len, suffix.ptr, suffix.len) == 0;
+    return s.len >= suffix.len && (suffix.len == 0 || memcmp(s.ptr + s.len - suffix.len, suffix.ptr, suffix.len) == 0);
 }
 
 ptrdiff_t str_find(Str s, char c) {

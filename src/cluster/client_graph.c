@@ -121,7 +121,7 @@ static Error *register_parts(ClientGraph *cg, Graph **parts, const ClientGraphOp
         strbuf_clear(&graph_def);
         cg->part_count++;
     }
-    worker_calls_wait(calls, -1);
+    worker_calls_wait_or_stop(calls, o->stop);
     for (int i = 1; !err && i < t->task_count; i++) {
         if (!parts[i]) continue;
         Error *call_error = worker_calls_error(calls, i);
@@ -147,7 +147,8 @@ Error *client_graph_build(Graph *placed, const RunSignature *signature, Str key,
     Graph **parts = xcalloc((size_t)t->task_count, sizeof *parts);
     Error *err = graph_prune(placed, signature, &t->client, &pruned);
     if (!err && o->partial) find_needs(cg, pruned);
-    PartitionOptions options = {.devices = t->partition, .device_count = t->device_count, .task_count = t->task_count, .bfloat16_edges = o->bfloat16_edges};
+    PartitionOptions options = {.devices = t->partition, .device_count = t->device_count, .task_count = t->task_count,
+                                .bfloat16_edges = o->bfloat16_edges, .edge_count = &t->edge_count};
     if (!err) err = graph_partition(pruned, &options, parts);
     if (!err) err = register_parts(cg, parts, o);
     for (int i = 0; i < t->task_count; i++) graph_free(parts[i]);

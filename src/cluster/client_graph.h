@@ -22,6 +22,7 @@ typedef struct ClientGraph {
 typedef struct ClientGraphOptions {
     SessionTasks *tasks;
     Str session_handle;
+    Cancel *stop; /* ends the wait for the workers */
     bool bfloat16_edges;
     bool partial; /* will be run in parts: find out which fetch needs which feed */
 } ClientGraphOptions;

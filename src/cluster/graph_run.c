@@ -21,6 +21,7 @@ struct GraphRun {
     StepStats *stats;
     bool record_partition_graphs, is_partial;
     int64_t step_id;
+    GraphRun *active_next, *active_prev; /* in the worker's list of runs under way */
     /* A whole run: what to report. */
     char **recv_keys;
     int recv_count;
@@ -54,6 +55,47 @@ void graph_run_unref(GraphRun *run) {
 void graph_run_cancel(GraphRun *run, Error *reason) {
     rendezvous_abort(step_entry_rendezvous(run->entry), reason);
     cancel_now(&run->cancel, reason);
+}
+
+/* ---- Runs under way ---- */
+
+static void enter_active(GraphRun *run) {
+    Worker *w = run->worker;
+    pthread_mutex_lock(&w->mutex);
+    run->active_next = w->active_runs;
+    if (w->active_runs) w->active_runs->active_prev = run;
+    w->active_runs = run;
+    atomic_fetch_add(&w->runs, 1);
+    pthread_mutex_unlock(&w->mutex);
+}
+
+static void leave_active(GraphRun *run) {
+    Worker *w = run->worker;
+    pthread_mutex_lock(&w->mutex);
+    if (run->active_prev)
+        run->active_prev->active_next = run->active_next;
+    else
+        w->active_runs = run->active_next;
+    if (run->active_next) run->active_next->active_prev = run->active_prev;
+    atomic_fetch_sub(&w->runs, 1);
+    pthread_mutex_unlock(&w->mutex);
+}
+
+/* A run of the session that has not been told to end; a reference. */
+static GraphRun *next_uncancelled(Worker *w, const WorkerSession *s) {
+    pthread_mutex_lock(&w->mutex);
+    GraphRun *run = w->active_runs;
+    while (run && (run->session != s || cancel_is_set(&run->cancel))) run = run->active_next;
+    if (run) refcount_inc(&run->refs);
+    pthread_mutex_unlock(&w->mutex);
+    return run;
+}
+
+void worker_cancel_runs(Worker *w, const WorkerSession *s, const Error *reason) {
+    for (GraphRun *run; (run = next_uncancelled(w, s));) {
+        graph_run_cancel(run, error_copy(reason));
+        graph_run_unref(run);
+    }
 }
 
 /* ---- Results ---- */
@@ -109,7 +151,7 @@ static void whole_run_ended(void *arg, Error *err) {
     RunGraphResult result = {0};
     if (!err) err = take_values(run, &result);
     if (!err) collect(run, &result);
-    atomic_fetch_sub(&run->worker->runs, 1);
+    leave_active(run);
     run->done(run->arg, err, &result);
     result_clear(&result);
     graph_run_unref(run);
@@ -146,7 +188,7 @@ static Error *send_values(GraphRun *run, const RunGraphRequest *request) {
 
 static void start(GraphRun *run, StepDone *ended) {
     refcount_inc(&run->refs); /* for the end */
-    atomic_fetch_add(&run->worker->runs, 1);
+    enter_active(run);
     executable_run(run->executable,
                    &(RunOptions){.step_id = run->step_id,
                                  .rendezvous = step_entry_rendezvous(run->entry),
@@ -240,7 +282,7 @@ static void unlist(GraphRun *run) {
 
 static void partial_run_ended(void *arg, Error *err) {
     GraphRun *run = arg;
-    atomic_fetch_sub(&run->worker->runs, 1);
+    leave_active(run);
     pthread_mutex_lock(&run->mutex);
     run->ended = true;
     run->end_error = error_copy(err);

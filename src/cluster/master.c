@@ -17,6 +17,7 @@ struct Master {
     MasterOptions o;
     char *task_name;
     RequestIds *request_ids;
+    Cancel stop; /* ends the waits of sessions that are being opened */
     _Atomic int64_t steps_run;
     pthread_mutex_t mutex; /* guards sessions */
     StrMap sessions;
@@ -29,6 +30,8 @@ Master *master_new(const MasterOptions *options) {
     m->task_name = str_dup(options->task_name);
     m->o.task_name = str_of(m->task_name);
     m->request_ids = request_ids_new(10000);
+    cancel_init(&m->stop);
+    m->o.stop = &m->stop;
     return m;
 }
 
@@ -44,16 +47,22 @@ static MasterSession *take_session(Master *m, const Str *handle) {
     return value;
 }
 
-void master_stop(Master *m) {
+static void close_sessions(Master *m) {
     for (MasterSession *s; (s = take_session(m, NULL));) {
         master_session_close(s);
         master_session_unref(s);
     }
 }
 
+void master_stop(Master *m) {
+    cancel_now(&m->stop, error_new(CODE_CANCELLED, "The task %s is stopping", m->task_name));
+    close_sessions(m);
+}
+
 void master_free(Master *m) {
     if (!m) return;
     master_stop(m);
+    cancel_clear(&m->stop);
     strmap_clear(&m->sessions);
     request_ids_free(m->request_ids);
     pthread_mutex_destroy(&m->mutex);
@@ -142,7 +151,7 @@ static Error *reset_tasks(Master *m, char **containers, size_t container_count, 
 }
 
 Error *master_reset(Master *m, char **containers, size_t container_count, char **filters, size_t filter_count) {
-    master_stop(m);
+    close_sessions(m);
     Str *names = xcalloc(container_count, sizeof *names);
     for (size_t i = 0; i < container_count; i++) names[i] = str_of(containers[i]);
     worker_cleanup_all(m->o.worker, names, (int)container_count);

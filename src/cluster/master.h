@@ -5,6 +5,7 @@
 #include "cluster/peers.h"
 #include "cluster/spec.h"
 #include "cluster/worker.h"
+#include "runtime/cancel.h"
 
 typedef struct MasterOptions {
     const ClusterSpec *cluster; /* outlives the master */
@@ -13,10 +14,11 @@ typedef struct MasterOptions {
     Peers *peers;
     int64_t session_timeout_ms; /* how long CreateSession waits for missing tasks */
     int max_sessions;           /* 0: no limit */
+    Cancel *stop;               /* set by master_new: cancelled when the master stops */
 } MasterOptions;
 
 Master *master_new(const MasterOptions *options);
-void master_stop(Master *m); /* closes every session */
+void master_stop(Master *m); /* closes every session, and opens no more */
 void master_free(Master *m);
 
 Error *master_create_session(Master *m, Str graph_def, const Pb__ConfigProto *config, Str target, char **handle) MUST_CHECK;

@@ -142,7 +142,7 @@ static ClientGraph *find_client_graph(MasterSession *s, Str key) {
 }
 
 static Error *build_client_graph(MasterSession *s, const RunSignature *signature, Str key, bool partial, ClientGraph **out) {
-    ClientGraphOptions options = {.tasks = &s->tasks, .session_handle = str_of(s->handle), .bfloat16_edges = s->bfloat16_edges, .partial = partial};
+    ClientGraphOptions options = {.tasks = &s->tasks, .session_handle = str_of(s->handle), .stop = master_options(s->master)->stop, .bfloat16_edges = s->bfloat16_edges, .partial = partial};
     pthread_mutex_lock(&s->build_mutex);
     *out = find_client_graph(s, key); /* another thread may have been faster */
     Error *err = NULL;

@@ -102,11 +102,20 @@ static Error *read_status(SessionTasks *t, int task, Message *reply) {
     return NULL;
 }
 
-static Error *ask_status(SessionTasks *t, int64_t timeout_ms) {
+static void stop_asking(void *calls) {
+    worker_calls_cancel(calls);
+}
+
+static Error *ask_status(SessionTasks *t, int64_t timeout_ms, Cancel *stop) {
     WorkerCalls *calls = worker_calls_new(t->task_count);
     for (int i = 1; i < t->task_count; i++) {
         Message empty = {0};
         worker_calls_start(calls, i, &t->tasks[i], "GetStatus", &empty, (CallOptions){.timeout_ms = timeout_ms, .wait_for_ready = true});
+    }
+    CancelWatch watch;
+    if (!cancel_watch(stop, &watch, stop_asking, calls)) {
+        watch = (CancelWatch){0};
+        worker_calls_cancel(calls);
     }
     if (!worker_calls_wait(calls, FIRST_LOOK_MS)) {
         char *missing = missing_tasks(t, calls);
@@ -114,9 +123,10 @@ static Error *ask_status(SessionTasks *t, int64_t timeout_ms) {
         free(missing);
         worker_calls_wait(calls, -1);
     }
-    Error *err = NULL;
+    cancel_unwatch(stop, &watch);
+    Error *err = cancel_reason(stop);
     char *missing = missing_tasks(t, calls);
-    if (*missing) /* not Unavailable: the client would silently ask ten times more */
+    if (!err && *missing) /* not Unavailable: the client would silently ask ten times more */
         err = error_new(CODE_ABORTED,
                         "CreateSession: %lld s have passed and these tasks have not answered: %s. Start them, or leave them out of the session with ConfigProto.device_filters.",
                         (long long)timeout_ms / 1000, missing);
@@ -166,15 +176,15 @@ static void session_request(const SessionTasks *t, int task, Str handle, const P
     free(job);
 }
 
-static Error *open_remote(SessionTasks *t, Str handle, const Pb__ConfigProto *config, const ClusterSpec *own_cluster, int64_t timeout_ms) {
+static Error *open_remote(SessionTasks *t, Str handle, const Pb__ConfigProto *config, const ClusterSpec *own_cluster, const MasterOptions *o) {
     Pb__ClusterDef *cluster = own_cluster ? cluster_spec_to_def(own_cluster) : NULL;
     WorkerCalls *calls = worker_calls_new(t->task_count);
     for (int i = 1; i < t->task_count; i++) {
         Message request = {0};
         session_request(t, i, handle, config, cluster, &request);
-        worker_calls_start(calls, i, &t->tasks[i], "CreateWorkerSession", &request, (CallOptions){.timeout_ms = timeout_ms});
+        worker_calls_start(calls, i, &t->tasks[i], "CreateWorkerSession", &request, (CallOptions){.timeout_ms = o->session_timeout_ms});
     }
-    worker_calls_wait(calls, -1);
+    worker_calls_wait_or_stop(calls, o->stop);
     Error *err = NULL;
     for (int i = 1; !err && i < t->task_count; i++)
         err = error_wrap(error_copy(worker_calls_error(calls, i)), "CreateWorkerSession at %s (%s)", t->tasks[i].task_name, t->tasks[i].address);
@@ -209,13 +219,13 @@ Error *session_tasks_open(SessionTasks *t, const MasterOptions *o, Str handle, c
         add_device(t, 0, &d);
     }
     if (!err) t->client = (ClientDevice){t->partition[0].name, t->partition[0].incarnation, 0};
-    if (!err) err = ask_status(t, o->session_timeout_ms);
+    if (!err) err = ask_status(t, o->session_timeout_ms, o->stop);
     for (int i = 0; !err && i < t->device_count; i++) { /* the arrays have moved while they grew */
         t->placer[i].name = t->partition[i].name = str_of(t->devices[i]->name);
         err = device_name_parse(t->placer[i].name, &t->placer[i].parsed);
     }
     if (!err) err = open_local(t, handle, config, has_own ? &brought : NULL);
-    if (!err) err = open_remote(t, handle, config, has_own ? &brought : NULL, o->session_timeout_ms);
+    if (!err) err = open_remote(t, handle, config, has_own ? &brought : NULL, o);
     cluster_spec_clear(&brought);
     return err;
 }

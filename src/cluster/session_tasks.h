@@ -17,6 +17,7 @@ typedef struct SessionTasks {
     PartitionDevice *partition;
     int device_count;
     ClientDevice client;
+    int edge_count; /* edges cut between tasks so far; guarded by the session's build_mutex */
 } SessionTasks;
 
 /* Waits until every task that the filters let through has told its devices, then opens the session at each. */

@@ -36,7 +36,10 @@ static WorkerSession *take_session(Worker *w, const Str *handle) {
     return value;
 }
 
-static void delete_session(Worker *w, WorkerSession *s) {
+/* Runs that are still under way end with the reason, before their queues close under them; takes reason. */
+static void delete_session(Worker *w, WorkerSession *s, Error *reason) {
+    if (s) worker_cancel_runs(w, s, reason);
+    error_free(reason);
     if (!s) return;
     worker_drop_partial_runs(w, s, 0);
     step_table_cleanup_session(w->steps, s);
@@ -45,7 +48,7 @@ static void delete_session(Worker *w, WorkerSession *s) {
 }
 
 void worker_stop(Worker *w) {
-    for (WorkerSession *s; (s = take_session(w, NULL));) delete_session(w, s);
+    for (WorkerSession *s; (s = take_session(w, NULL));) delete_session(w, s, error_new(CODE_UNAVAILABLE, "Task %s is ending", w->task_name));
     /* Resources may have threads of their own, which must end while there are pools to run them. */
     for (int i = 0; i < w->devices->count; i++) resource_clear_all(w->devices->devices[i]->resources);
 }
@@ -75,7 +78,7 @@ static void delete_leaked(Worker *w, Str master_task, int64_t incarnation) {
         pthread_mutex_unlock(&w->mutex);
         if (!leaked) return;
         log_info("session %.*s of %.*s is dropped: its master has restarted", STR_ARG(worker_session_handle(leaked)), STR_ARG(master_task));
-        delete_session(w, leaked);
+        delete_session(w, leaked, error_new(CODE_ABORTED, "The master of the session has restarted"));
     }
 }
 
@@ -102,7 +105,7 @@ Error *worker_create_session(Worker *w, const CreateWorkerSession *request) {
 }
 
 void worker_delete_session(Worker *w, Str handle) {
-    delete_session(w, take_session(w, &handle));
+    delete_session(w, take_session(w, &handle), error_new(CODE_ABORTED, "Session %.*s was closed", STR_ARG(handle)));
 }
 
 Error *worker_find_session(Worker *w, Str handle, WorkerSession **out) {

@@ -62,6 +62,18 @@ bool worker_calls_wait(WorkerCalls *calls, int64_t timeout_ms) {
     return latch_wait_for(&calls->latch, timeout_ms);
 }
 
+static void stop_calls(void *calls) {
+    worker_calls_cancel(calls);
+}
+
+void worker_calls_wait_or_stop(WorkerCalls *calls, Cancel *stop) {
+    CancelWatch watch;
+    bool watched = cancel_watch(stop, &watch, stop_calls, calls);
+    if (!watched) worker_calls_cancel(calls);
+    worker_calls_wait(calls, -1);
+    if (watched) cancel_unwatch(stop, &watch);
+}
+
 bool worker_calls_is_done(WorkerCalls *calls, int i) {
     return !calls->items[i].call || atomic_load(&calls->items[i].done);
 }

@@ -3,6 +3,7 @@
 #include "cluster/worker.h"
 #include "net/transport.h"
 #include "proto/worker.pb-c.h"
+#include "runtime/cancel.h"
 
 typedef struct WorkerClient {
     char *task_name; /* as the session's cluster calls it */
@@ -19,6 +20,7 @@ typedef struct WorkerCalls WorkerCalls;
 WorkerCalls *worker_calls_new(int count);
 void worker_calls_start(WorkerCalls *calls, int i, WorkerClient *c, const char *method, Message *request, CallOptions options);
 bool worker_calls_wait(WorkerCalls *calls, int64_t timeout_ms); /* true when all have ended */
+void worker_calls_wait_or_stop(WorkerCalls *calls, Cancel *stop); /* cancels them when `stop` is; returns when all have ended */
 bool worker_calls_is_done(WorkerCalls *calls, int i);
 void worker_calls_cancel(WorkerCalls *calls);
 Error *worker_calls_error(WorkerCalls *calls, int i); /* borrowed; NULL when it went well */

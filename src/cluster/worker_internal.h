@@ -18,8 +18,11 @@ struct Worker {
     _Atomic int64_t runs;  /* graph runs under way */
     pthread_mutex_t mutex; /* guards all below */
     StrMap sessions;
+    GraphRun *active_runs;  /* list of all runs under way */
     GraphRun *partial_runs; /* list of partial runs that are not finished */
 };
 
+/* Tells every run of a session to end, for that reason. */
+void worker_cancel_runs(Worker *w, const WorkerSession *s, const Error *reason);
 /* Ends the partial runs of a session (NULL: of a step) that no last call has ended. */
 void worker_drop_partial_runs(Worker *w, const WorkerSession *s, int64_t step_id);

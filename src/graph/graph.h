@@ -46,6 +46,7 @@ typedef struct Graph {
     StrMap by_name;
     int producer, min_consumer;
     FunctionLibrary *functions; /* the graph's own; see graph/function.h */
+    bool is_function_body;      /* names of its nodes mean nothing to the session */
 } Graph;
 
 Graph *graph_new(void);

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/float16.h"
 #include "kernels/conv2d.h"
+#include "ops/as_float.h"
 #include "ops/elements.h"
 #include "ops/fused.h"
 #include "ops/op_list.h"
@@ -160,19 +160,6 @@ static Shape image_shape(const Window *w, int64_t batch, int64_t h, int64_t wide
 
 /* ---- Half types are computed in float ---- */
 
-static void widen(const Tensor *from, float *to) {
-    const uint16_t *x = from->data;
-    for (int64_t i = 0; i < from->count; i++) {
-        to[i] = from->dtype == DT_HALF ? half_to_float(x[i]) : bfloat16_to_float(x[i]);
-    }
-}
-static void narrow(const float *from, Tensor *to) {
-    uint16_t *z = to->data;
-    for (int64_t i = 0; i < to->count; i++) {
-        z[i] = to->dtype == DT_HALF ? float_to_half(from[i]) : float_to_bfloat16(from[i]);
-    }
-}
-
 /* t[0..2] are image, filter and output; the one that `kind` computes is written. */
 static Error *convolve(KernelContext *k, Conv2dKind kind, const Conv2dShape *s, Tensor *const *t) {
     const ConvState *st = k->state;
@@ -196,12 +183,12 @@ static Error *convolve(KernelContext *k, Conv2dKind kind, const Conv2dShape *s, 
         wide[i] = kernel_scratch(k, DT_FLOAT, &t[i]->shape);
         if (!wide[i]) goto out;
         data[i] = wide[i]->data;
-        if (i != result) widen(t[i], data[i]);
+        if (i != result) floats_load(t[i], 0, t[i]->count, data[i]);
     }
     if (!conv2d_f32(st->cache, kind, s, data[0], data[1], data[2], k->pool)) {
         conv2d_plain_f32(kind, s, data[0], data[1], data[2]);
     }
-    if (wide[result]) narrow(data[result], t[result]);
+    if (wide[result]) floats_store(data[result], t[result], 0, t[result]->count);
 out:
     for (int i = 0; i < 3; i++) tensor_unref(wide[i]);
     return err;

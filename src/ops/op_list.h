@@ -55,6 +55,13 @@
     ROW(stitch) \
     ROW(unique) \
     ROW(segment_ops) \
+    ROW(linalg) \
+    ROW(sparse_dense) \
+    ROW(sparse_math) \
+    ROW(sparse_shape) \
+    ROW(sparse_cross) \
+    ROW(sparse_serialize) \
+    ROW(set_ops) \
     ROW(random_ops) \
     ROW(stateless_random) \
     ROW(string_format) \
@@ -72,7 +79,16 @@
     ROW(staging) \
     ROW(bincount) \
     ROW(media_summary) \
-    ROW(map_staging)
+    ROW(map_staging) \
+    ROW(space) \
+    ROW(conv3d) \
+    ROW(extract_patches) \
+    ROW(dilation) \
+    ROW(resize) \
+    ROW(crop_and_resize) \
+    ROW(color) \
+    ROW(boxes) \
+    ROW(warp)
 
 #define DECLARE(name)                \
     extern const OpDef name##_ops[]; \

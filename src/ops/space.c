@@ -5,7 +5,18 @@
 #include "ops/op_list.h"
 
 const OpDef space_ops[] = {
-@ROWS SpaceToBatch SpaceToBatchND BatchToSpace BatchToSpaceND SpaceToDepth DepthToSpace@
+    {"SpaceToBatch", "input: T, paddings: Tpaddings -> output: T",
+     "T: type; Tpaddings: {int32, int64} = int32; block_size: int >= 2", 0},
+    {"SpaceToBatchND", "input: T, block_shape: Tblock_shape, paddings: Tpaddings -> output: T",
+     "T: type; Tblock_shape: {int32, int64} = int32; Tpaddings: {int32, int64} = int32", 0},
+    {"BatchToSpace", "input: T, crops: Tidx -> output: T",
+     "T: type; block_size: int >= 2; Tidx: {int32, int64} = int32", 0},
+    {"BatchToSpaceND", "input: T, block_shape: Tblock_shape, crops: Tcrops -> output: T",
+     "T: type; Tblock_shape: {int32, int64} = int32; Tcrops: {int32, int64} = int32", 0},
+    {"SpaceToDepth", "input: T -> output: T",
+     "T: type; block_size: int >= 2; data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", 0},
+    {"DepthToSpace", "input: T -> output: T",
+     "T: type; block_size: int >= 2; data_format: {'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'", 0},
     {0},
 };
 
@@ -120,7 +131,8 @@ static Error *read_blocks(KernelContext *k, const char *what, BlockMove *m) {
             return error_invalid("All values in block_shape must be positive, got value, %lld at index %d.",
                                  (long long)m->block[i], i);
         }
-        if (m->before[i] < 0 || m->after[i] < 0) return error_invalid("%s must be non-negative", what);
+        if (m->before[i] < 0 || m->after[i] < 0)
+            return error_invalid("%s must be non-negative", what[0] == 'p' ? "Paddings" : "Crops");
         if (m->before[i] > INT32_MAX || m->after[i] > INT32_MAX ||
             __builtin_mul_overflow(m->count, m->block[i], &m->count)) {
             return error_invalid("block_shape or %s is too large", what);
@@ -184,8 +196,8 @@ static Error *batch_to_space(KernelContext *k) {
 
 /* ---- Between space and depth ---- */
 
-/* wide: the tensor with more pixels; deep: the one with more channels. dims of the copy: b, h, w, y, x, c, where y and x
- * are places in a block. */
+/* wide: the tensor with more pixels; deep: the one with more channels. dims of the copy: b, h, w, y, x, c, where y and
+ * x are places in a block. */
 static void move_depth(KernelContext *k, const Tensor *wide, const Tensor *deep, bool to_deep) {
     const SpaceState *st = k->state;
     const int h = st->channels_first ? 2 : 1, c = st->channels_first ? 1 : 3;
@@ -213,8 +225,8 @@ static Error *space_to_depth(KernelContext *k) {
     Shape shape = x->shape;
     for (int d = h; d < h + 2; d++) {
         if (shape.dims[d] % st->block != 0) {
-            return error_invalid("Image %s %lld should be divisible by block_size: %lld", d == h ? "height" : "width",
-                                 (long long)shape.dims[d], (long long)st->block);
+            return error_invalid("Image width %lld and height %lld should be divisible by block_size: %lld",
+                                 (long long)x->shape.dims[h + 1], (long long)x->shape.dims[h], (long long)st->block);
         }
         shape.dims[d] /= st->block;
     }

@@ -27,24 +27,44 @@ out:
     return err;
 }
 
-Error *window_init(Window *win, const Node *node) {
-    Str format, padding;
-    Error *err = node_attr_string(node, "data_format", &format);
-    if (!err) err = node_attr_string(node, "padding", &padding);
-    if (err) return err;
-    if (!str_is(format, "NHWC") && !str_is(format, "NCHW")) {
+/* The layout of images: data_format, or channels last in as many dimensions as the op has strides. */
+static Error *read_layout(Window *win, const Node *node) {
+    Str value, format = STR("NHWC");
+    if (node_attr(node, "data_format", &value)) {
+        Error *err = node_attr_string(node, "data_format", &format);
+        if (err) return err;
+    } else if (node_attr(node, "strides", &value) && attr_list_ints(value, NULL, 0) == 5) {
+        format = STR("NDHWC");
+    }
+    bool flat = str_is(format, "NHWC") || str_is(format, "NCHW");
+    if (!flat && !str_is(format, "NDHWC") && !str_is(format, "NCDHW")) {
         return error_invalid("%.*s: data format %.*s is not supported", STR_ARG(node->op), STR_ARG(format));
     }
-    win->channels_first = str_is(format, "NCHW");
-    win->h = win->channels_first ? 2 : 1;
-    win->w = win->channels_first ? 3 : 2;
-    win->c = win->channels_first ? 1 : 3;
+    win->rank = flat ? 4 : 5;
+    win->channels_first = str_starts(format, STR("NC"));
+    int first = win->channels_first ? 2 : 1;
+    win->d = flat ? 0 : first;
+    win->h = flat ? first : first + 1;
+    win->w = win->h + 1;
+    win->c = win->channels_first ? 1 : win->rank - 1;
+    return NULL;
+}
+
+Error *window_init(Window *win, const Node *node) {
+    Str padding;
+    Error *err = read_layout(win, node);
+    if (!err) err = node_attr_string(node, "padding", &padding);
+    if (err) return err;
+    const int rank = win->rank;
     win->padding = str_is(padding, "SAME") ? PADDING_SAME : str_is(padding, "VALID") ? PADDING_VALID : PADDING_EXPLICIT;
-    for (int i = 0; i < 4; i++) win->strides[i] = win->dilations[i] = win->ksize[i] = 1;
-    err = read_ints(node, "strides", win->strides, 4, false);
-    if (!err) err = read_ints(node, "dilations", win->dilations, 4, true);
-    if (!err) err = read_ints(node, "ksize", win->ksize, 4, false);
-    if (!err) err = read_ints(node, "explicit_paddings", win->explicit_pads, 8, win->padding != PADDING_EXPLICIT);
+    for (int i = 0; i < rank; i++) win->strides[i] = win->dilations[i] = win->ksize[i] = 1;
+    err = read_ints(node, "strides", win->strides, rank, false);
+    if (!err) err = read_ints(node, "dilations", win->dilations, rank, true);
+    if (!err) err = read_ints(node, "rates", win->dilations, rank, false);
+    if (!err) err = read_ints(node, "ksize", win->ksize, rank, false);
+    if (!err) err = read_ints(node, "ksizes", win->ksize, rank, false);
+    if (!err)
+        err = read_ints(node, "explicit_paddings", win->explicit_pads, 2 * rank, win->padding != PADDING_EXPLICIT);
     return err;
 }
 

@@ -6,19 +6,21 @@ typedef enum Padding { PADDING_VALID, PADDING_SAME, PADDING_EXPLICIT } Padding;
 
 /* As the node says it; arrays in the order of the image's dimensions. */
 typedef struct Window {
+    int rank; /* of images: 4, or 5 when they have a depth */
     bool channels_first;
-    int h, w, c; /* which dimensions these are; 0 is the batch */
+    int d, h, w, c; /* which dimensions these are; 0 is the batch (and d, when there is no depth) */
     Padding padding;
-    int64_t strides[4], dilations[4], ksize[4];
-    int64_t explicit_pads[8]; /* before and after of each dimension */
+    int64_t strides[5], dilations[5], ksize[5];
+    int64_t explicit_pads[10]; /* before and after of each dimension */
 } Window;
 
-/* Reads data_format and padding, and strides, dilations, ksize and explicit_paddings where the op has them. */
+/* Reads padding, and data_format, strides, dilations or rates, ksize or ksizes and explicit_paddings where the op has
+ * them. The rank is that of the data format, else as many as there are strides. */
 Error *window_init(Window *win, const Node *node) MUST_CHECK;
 
 /* How a window of k elements moves over one dimension. */
 typedef struct Span {
     int64_t out, before, after; /* positions; padding */
 } Span;
-/* dim is win->h or win->w; InvalidArgument "Computed output size would be negative: ...". */
+/* dim is win->d, win->h or win->w; InvalidArgument "Computed output size would be negative: ...". */
 Error *window_span(const Window *win, int dim, int64_t in, int64_t k, Span *out) MUST_CHECK;

@@ -20,7 +20,6 @@ typedef struct Partitioner {
     Node **loops;   /* [frame * task_count + task]: the Merge of the control loop there */
     StrMap recvs;   /* "src id:output:task" -> the _Recv (or the Identity of a control edge) */
     Arena *arena;
-    int edge_count;
 } Partitioner;
 
 static int task_of(const Partitioner *p, const Node *n) {
@@ -168,7 +167,7 @@ static Error *add_cast(Partitioner *p, int task, Str name, Output input, DataTyp
 static Error *send_recv(Partitioner *p, Str src_name, Output value, DataType type, int from, int to, Node *wait, Output *out, Node **recv_node) {
     int from_task = p->o->devices[from].task, to_task = p->o->devices[to].task;
     Graph *src_part = p->parts[from_task], *dst_part = p->parts[to_task];
-    Str tensor_name = arena_printf(p->arena, "edge_%d_%.*s", ++p->edge_count, STR_ARG(src_name));
+    Str tensor_name = arena_printf(p->arena, "edge_%d_%.*s", ++*p->o->edge_count, STR_ARG(src_name));
     bool host = type == DT_STRING || type == DT_RESOURCE;
     bool shorten = p->o->bfloat16_edges && type == DT_FLOAT;
     Node *send, *recv;
@@ -180,8 +179,8 @@ static Error *send_recv(Partitioner *p, Str src_name, Output value, DataType typ
         value = (Output){cast, 0};
         type = DT_BFLOAT16;
     }
-    err = add_part_node(p, from_task, arena_printf(p->arena, "%.*s_S%d", STR_ARG(src_name), p->edge_count), host ? "_HostSend" : "_Send", from, &send);
-    if (!err) err = add_part_node(p, to_task, arena_printf(p->arena, "%.*s_R%d", STR_ARG(src_name), p->edge_count), host ? "_HostRecv" : "_Recv", to, &recv);
+    err = add_part_node(p, from_task, arena_printf(p->arena, "%.*s_S%d", STR_ARG(src_name), *p->o->edge_count), host ? "_HostSend" : "_Send", from, &send);
+    if (!err) err = add_part_node(p, to_task, arena_printf(p->arena, "%.*s_R%d", STR_ARG(src_name), *p->o->edge_count), host ? "_HostRecv" : "_Recv", to, &recv);
     if (err) return err;
     node_add_attr(src_part, send, STR("T"), attr_make_type(src_part->arena, type));
     add_key_attrs(p, src_part, send, tensor_name, from, to);

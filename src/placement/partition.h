@@ -13,6 +13,8 @@ typedef struct PartitionOptions {
     const PartitionDevice *devices; /* by Node.placed */
     int device_count, task_count;
     bool bfloat16_edges; /* floats travel between tasks as bfloat16 */
+    int *edge_count;     /* edges cut so far in the session: a TensorFlow worker keeps the kernels of _Send and _Recv by node name for the whole
+                            session, so no name may come twice */
 } PartitionOptions;
 
 /* parts[task] is a new graph, NULL for a task without nodes. Adds nodes to `g` (the control loops of loops that span tasks); names and attributes

@@ -48,6 +48,95 @@ void closure_unref(Closure *c) {
     free(c);
 }
 
+/* ---- Scopes ---- */
+
+struct ClosureScope {
+    Executable *executable; /* a reference */
+    FunctionRuntime *functions;
+};
+
+ClosureScope *closure_scope_new(KernelContext *k) {
+    ClosureScope *s = xcalloc(1, sizeof *s);
+    s->executable = executable_ref(k->step->executable);
+    if (k->step->functions) s->functions = function_runtime_new(k->step->functions, session_devices(k->step->session), k->step->session);
+    return s;
+}
+
+void closure_scope_free(ClosureScope *s) {
+    if (!s) return;
+    function_runtime_free(s->functions);
+    executable_unref(s->executable);
+    free(s);
+}
+
+/* ---- Calls ---- */
+
+typedef struct Call {
+    Closure *closure;
+    Cancel own, *outer; /* own is what the step sees */
+    CancelWatch watch;
+    bool watching;
+    StepContext context;
+    Error *err;
+    Tensor **rets;
+    int ret_count;
+    ClosureDone *done;
+    void *arg;
+} Call;
+
+/* After the step: waits for a watch that is just being told, so it must not run inside of one. */
+static void finish(void *arg) {
+    Call *call = arg;
+    if (call->watching) cancel_unwatch(call->outer, &call->watch);
+    resource_manager_free(call->context.step_resources);
+    cancel_clear(&call->own);
+    call->done(call->arg, call->err, call->rets, call->ret_count);
+    free(call);
+}
+
+static void called(void *arg, Error *err, Tensor **rets, int ret_count) {
+    Call *call = arg;
+    call->err = err;
+    if (!err) {
+        call->rets = xcalloc((size_t)ret_count + 1, sizeof *call->rets);
+        for (; call->ret_count < ret_count; call->ret_count++) {
+            call->rets[call->ret_count] = rets[call->ret_count];
+            rets[call->ret_count] = NULL;
+        }
+    }
+    threadpool_post(call->closure->pool, finish, call);
+}
+
+static void pass_on(void *arg) {
+    cancel_now(arg, error_derived(error_new(CODE_CANCELLED, "The call was cancelled")));
+}
+
+void closure_start(Closure *c, ClosureScope *scope, Cancel *cancel, Tensor *const *args, int arg_count, ClosureDone *done, void *arg) {
+    int count = arg_count + c->captured_count;
+    Tensor **all = xcalloc((size_t)count + 1, sizeof *all);
+    for (int i = 0; i < count; i++) all[i] = i < arg_count ? args[i] : c->captured[i - arg_count];
+    Call *call = xcalloc(1, sizeof *call);
+    call->closure = c;
+    call->outer = cancel;
+    call->done = done;
+    call->arg = arg;
+    cancel_init(&call->own);
+    call->context = executable_context(c->executable);
+    if (scope && scope->executable == c->executable) call->context.function_runtime = scope->functions;
+    call->context.cancel = &call->own;
+    call->context.pool = c->pool;
+    call->context.blocking = c->blocking;
+    call->context.step_resources = resource_manager_new(STR("__per_step"));
+    call->watching = cancel && cancel_watch(cancel, &call->watch, pass_on, &call->own);
+    if (cancel && !call->watching) {
+        call->err = cancel_reason(cancel);
+        threadpool_post(c->pool, finish, call);
+    } else {
+        function_run_in(&call->context, c->device, (Str){c->function, c->function_len}, all, count, called, call);
+    }
+    free(all);
+}
+
 typedef struct Waiter {
     Latch latch;
     Error *err;
@@ -55,49 +144,20 @@ typedef struct Waiter {
     int ret_count;
 } Waiter;
 
-static void called(void *arg, Error *err, Tensor **rets, int ret_count) {
+static void wake(void *arg, Error *err, Tensor **rets, int ret_count) {
     Waiter *w = arg;
     w->err = err;
-    if (!err) {
-        w->rets = xcalloc((size_t)ret_count, sizeof *w->rets);
-        for (; w->ret_count < ret_count; w->ret_count++) {
-            w->rets[w->ret_count] = rets[w->ret_count];
-            rets[w->ret_count] = NULL;
-        }
-    }
+    w->rets = rets;
+    w->ret_count = ret_count;
     latch_done(&w->latch);
 }
 
-static void pass_on(void *arg) {
-    cancel_now(arg, error_derived(error_new(CODE_CANCELLED, "The call was cancelled")));
-}
-
-Error *closure_call(Closure *c, Cancel *cancel, Tensor *const *args, int arg_count, Tensor ***rets, int *ret_count) {
-    int count = arg_count + c->captured_count;
-    Tensor **all = xcalloc((size_t)count, sizeof *all);
-    for (int i = 0; i < count; i++) all[i] = i < arg_count ? args[i] : c->captured[i - arg_count];
-    Cancel own;
-    CancelWatch watch = {0};
-    cancel_init(&own);
-    StepContext context = executable_context(c->executable);
-    context.cancel = &own;
-    context.pool = c->pool;
-    context.blocking = c->blocking;
-    context.step_resources = resource_manager_new(STR("__per_step"));
+Error *closure_call(Closure *c, ClosureScope *scope, Cancel *cancel, Tensor *const *args, int arg_count, Tensor ***rets, int *ret_count) {
     Waiter w = {0};
     latch_init(&w.latch, 1);
-    bool watching = cancel && cancel_watch(cancel, &watch, pass_on, &own);
-    if (cancel && !watching) {
-        w.err = cancel_reason(cancel);
-    } else {
-        function_run_in(&context, c->device, (Str){c->function, c->function_len}, all, count, called, &w);
-        latch_wait(&w.latch);
-    }
-    if (watching) cancel_unwatch(cancel, &watch);
+    closure_start(c, scope, cancel, args, arg_count, wake, &w);
+    latch_wait(&w.latch);
     latch_clear(&w.latch);
-    resource_manager_free(context.step_resources);
-    cancel_clear(&own);
-    free(all);
     if (w.err) return w.err;
     *rets = w.rets;
     *ret_count = w.ret_count;

@@ -14,9 +14,19 @@ Closure *closure_new(KernelContext *k, Str name_attr_list, Tensor *const *captur
 Closure *closure_ref(Closure *c);
 void closure_unref(Closure *c);
 
-/* Calls the function and waits. Only from a thread that may block. `cancel` (optional) ends it early. *rets is malloced, one
- * reference each. */
-Error *closure_call(Closure *c, Cancel *cancel, Tensor *const *args, int arg_count, Tensor ***rets, int *ret_count) MUST_CHECK;
+/* Function bodies with state of their own, so that random ops in them start anew; shared by the calls of one iterator. */
+typedef struct ClosureScope ClosureScope;
+ClosureScope *closure_scope_new(KernelContext *k);
+void closure_scope_free(ClosureScope *s); /* NULL is allowed; no call may run in it any more */
+
+/* Calls the function and waits. Only from a thread that may block. `cancel` (optional) ends it early, `scope` is optional. *rets is malloced,
+ * one reference each. */
+Error *closure_call(Closure *c, ClosureScope *scope, Cancel *cancel, Tensor *const *args, int arg_count, Tensor ***rets, int *ret_count) MUST_CHECK;
+
+/* The same without waiting: done runs later, on a thread of the compute pool, and owns err and rets. Closure, scope and cancel must live until
+ * then; args are kept. */
+typedef void ClosureDone(void *arg, Error *err, Tensor **rets, int ret_count);
+void closure_start(Closure *c, ClosureScope *scope, Cancel *cancel, Tensor *const *args, int arg_count, ClosureDone *done, void *arg);
 
 /* Defers the kernel and runs fn on a thread that may block; fn ends with kernel_done. */
 typedef void BlockingFn(KernelContext *k, void *arg);

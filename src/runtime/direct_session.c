@@ -174,14 +174,8 @@ Error *direct_session_run(DirectSession *s, const RunSignature *sig, Tensor *con
     if (!latch_wait_for(&w.done, timeout_ms ? timeout_ms : -1)) {
         Error *late = error_new(CODE_DEADLINE_EXCEEDED, "Step did not end within %lld ms", (long long)timeout_ms);
         rendezvous_abort(r, late);
-        cancel_now(&cancel, error_copy(late));
+        cancel_now(&cancel, late);
         latch_wait(&w.done);
-        if (w.err && (w.err->code == CODE_CANCELLED || w.err->derived)) { /* what kernels say when they are stopped is not the cause */
-            error_free(w.err);
-            w.err = late;
-        } else {
-            error_free(late);
-        }
     }
     if (!err) err = w.err ? w.err : take_fetches(s, sig, r, fetches);
     latch_clear(&w.done);

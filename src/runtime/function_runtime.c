@@ -116,6 +116,7 @@ static Error *compile(FunctionRuntime *r, Str name_attr_list, int device, Compil
         c->ret_count = body->ret_count;
         Graph *graph = body->graph;
         body->graph = NULL;
+        graph->is_function_body = true;
         err = plan_build(graph, r->devices, r->session, &c->plan);
     }
     function_body_free(body);

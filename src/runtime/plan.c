@@ -49,6 +49,11 @@ static Error *take_frames(Plan *p) {
 
 /* ---- Kernels ---- */
 
+/* Its state lives as long as the session, for all graphs with a node of that name. */
+static bool is_shared(const Plan *p, const PlanNode *n) {
+    return (n->def->flags & KERNEL_PER_SESSION) && !p->graph->is_function_body;
+}
+
 static Error *find_kernel(Plan *p, PlanNode *n) {
     /* A node whose op is the name of a function calls it. */
     Node call = {.name = n->node->name, .op = STR("_FunctionCall")};
@@ -65,7 +70,7 @@ static Error *find_kernel(Plan *p, PlanNode *n) {
         return err;
     }
     if (!n->def->state_size) return NULL;
-    if (n->def->flags & KERNEL_PER_SESSION) return session_kernel_state(p->session, n->node, n->def, &n->state);
+    if (is_shared(p, n)) return session_kernel_state(p->session, n->node, n->def, &n->state);
     n->state = xcalloc(1, n->def->state_size);
     err = n->def->init ? n->def->init(n->node, n->state) : NULL;
     if (!err) return NULL;
@@ -172,7 +177,7 @@ void plan_free(Plan *p) {
     for (int i = 0; i < p->node_count; i++) {
         PlanNode *n = &p->nodes[i];
         tensor_unref(n->constant);
-        if (!n->state || n->def->flags & KERNEL_PER_SESSION) continue;
+        if (!n->state || is_shared(p, n)) continue;
         if (n->def->clear) n->def->clear(n->state);
         free(n->state);
     }

@@ -161,8 +161,9 @@ static void make_ready_locked(Iteration *it, int node, bool dead, ReadyList *rea
     it->outstanding_nodes++;
 }
 
-/* One edge into an iteration. `value` is copied when the destination wants it; a dead value counts as such. */
-static void activate_locked(const Plan *plan, Iteration *it, const PlanEdge *e, const Value *value, bool dead, ReadyList *ready) {
+/* One edge into an iteration. `value` is copied when the destination wants it; a dead value counts as such. A dead Enter makes its Merge dead
+   at once, since the other input only comes from a loop that never runs: so a loop on an untaken branch has dead exits. */
+static void activate_locked(const Plan *plan, Iteration *it, const PlanEdge *e, const Value *value, bool dead, bool from_enter, ReadyList *ready) {
     const PlanNode *dst = &plan->nodes[e->node];
     _Atomic int *pending = &it->pending[dst->count_index], *dead_count = &it->dead[dst->count_index];
     bool is_ready, is_dead, wants_value = e->slot >= 0 && !dead;
@@ -178,7 +179,7 @@ static void activate_locked(const Plan *plan, Iteration *it, const PlanEdge *e, 
             is_dead = false;
             is_ready = left == 1;
         } else {
-            is_dead = atomic_fetch_add(dead_count, 1) + 1 == dst->input_count;
+            is_dead = atomic_fetch_add(dead_count, 1) + 1 == dst->input_count || from_enter;
             is_ready = atomic_load(pending) == 1 && is_dead;
         }
     } else {
@@ -199,7 +200,7 @@ static void activate_all_locked(const Plan *plan, int node, bool dead, const Val
         bool control = i == n->output_count;
         for (int j = n->edge_start[i]; j < n->edge_start[i + 1]; j++) {
             bool edge_dead = control || !outputs ? dead : dead || value_is_dead(&outputs[i]);
-            activate_locked(plan, it, &plan->edges[j], control || !outputs ? NULL : &outputs[i], edge_dead, ready);
+            activate_locked(plan, it, &plan->edges[j], control || !outputs ? NULL : &outputs[i], edge_dead, n->kind == KIND_ENTER, ready);
         }
     }
 }

@@ -209,8 +209,21 @@ static void cancelled(void *arg) {
     fail(step, cancel_reason(step->context->cancel));
 }
 
+/* What kernels say when they are stopped is not the cause: the reason they were stopped for is. */
+static void blame_canceller(Step *step) {
+    if (!step->error || step->error->code != CODE_CANCELLED) return;
+    Error *reason = cancel_reason(step->context->cancel);
+    if (!reason || reason->derived) {
+        error_free(reason);
+        return;
+    }
+    error_free(step->error);
+    step->error = reason;
+}
+
 static void finish_step(Step *step) {
     cancel_unwatch(step->context->cancel, &step->watch);
+    blame_canceller(step);
     StepDone *done = step->done;
     void *arg = step->done_arg;
     Error *err = step->error;

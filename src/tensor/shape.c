@@ -21,9 +21,9 @@ Shape shape_of(int rank, const int64_t *dims) {
 }
 
 int64_t shape_prod(const Shape *s, int from, int to) {
-    int64_t n = 1;
-    for (int i = from; i < to; i++) n *= s->dims[i];
-    return n;
+    uint64_t n = 1; /* may wrap on the way to 0 in an empty shape */
+    for (int i = from; i < to; i++) n *= (uint64_t)s->dims[i];
+    return (int64_t)n;
 }
 
 int64_t shape_count(const Shape *s) {

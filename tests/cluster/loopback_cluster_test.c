@@ -494,6 +494,20 @@ static void *client_main(void *arg) {
     return NULL;
 }
 
+/* With resource variables: of reference variables, readers may see a value that is being written, as in TensorFlow. */
+static void build_shared_training(GraphBuilder *b) {
+    b->device = ON_PS0;
+    gb_resource_variable(b, "v", 1);
+    b->device = ON_WORKER1;
+    gb_op(b, "square", "Square", "v/read", DT_FLOAT);
+    b->device = ON_PS0;
+    gb_node(b, "update", "AssignAddVariableOp", "v,square");
+    gb_type(b, "dtype", DT_FLOAT);
+    b->device = NULL;
+    gb_node(b, "init", "NoOp", "^v/init");
+    gb_node(b, "train", "NoOp", "^update");
+}
+
 static void many_clients_at_two_masters(void **state) {
     (void)state;
     enum { CLIENTS = 16 };
@@ -502,7 +516,7 @@ static void many_clients_at_two_masters(void **state) {
     _Atomic int wrong = 0;
     for (int i = 0; i < 2; i++) {
         GraphBuilder b = {0};
-        build_training(&b);
+        build_shared_training(&b);
         build_queue(&b);
         gb_placeholder(&b, "limit", DT_INT32);
         b.device = ON_WORKER0;
@@ -530,7 +544,7 @@ static void a_missing_task_is_named(void **state) {
     GraphBuilder b = {0};
     char *s = NULL;
     gb_f32(&b, "x", 1);
-    expect_error(create_session_with(c, 1, &b, STR(""), &s), CODE_UNAVAILABLE, "/job:worker/replica:0/task:1 at 127.0.0.1:2003");
+    expect_error(create_session_with(c, 1, &b, STR(""), &s), CODE_ABORTED, "/job:worker/replica:0/task:1 at 127.0.0.1:2003");
     StrBuf config = {0};
     gb_f32(&b, "x", 1);
     wire_put_bytes(&config, 4, STR("/job:ps"));
@@ -588,21 +602,6 @@ static void a_ps_that_restarted_is_aborted_a_lost_one_unavailable(void **state) 
     GraphBuilder b = {0};
     b.device = "/job:ps/task:0";
     gb_variable(&b, "v", 1);
-    b.device = NULL;
-    build_queue(&b);
-    b.device = "/job:worker/task:0";
-    gb_op(&b, "neg", "Neg", "v/read", DT_FLOAT);
-    gb_op(&b, "neg2", "Neg", "dequeue", DT_FLOAT);
-    b.device = NULL;
-    char *s = NULL;
-    /* "result" of the queue graph is on a second worker, which this cluster lacks: soft placement is no help, so it is not built here. */
-    StrBuf soft = {0};
-    wire_put_uint(&soft, 7, 1);
-    Error *err = create_session_with(c, 1, &b, strbuf_str(&soft), &s);
-    strbuf_clear(&soft);
-    expect_error(err, CODE_INVALID_ARGUMENT, "available devices are");
-    b.device = "/job:ps/task:0";
-    gb_variable(&b, "v", 1);
     const DataType types[] = {DT_FLOAT};
     gb_node(&b, "queue", "FIFOQueueV2", "");
     gb_types(&b, "component_types", types, 1);
@@ -611,7 +610,7 @@ static void a_ps_that_restarted_is_aborted_a_lost_one_unavailable(void **state) 
     b.device = "/job:worker/task:0";
     gb_op(&b, "neg", "Neg", "v/read", DT_FLOAT);
     gb_op(&b, "waits", "Neg", "dequeue", DT_FLOAT);
-    s = create_session(c, 1, &b);
+    char *s = create_session(c, 1, &b);
     step_target(c, 1, s, "v/init");
     assert_float_equal(step_f32(c, 1, s, "neg"), -1, 0);
 
@@ -619,7 +618,7 @@ static void a_ps_that_restarted_is_aborted_a_lost_one_unavailable(void **state) 
     background_run(&run, c, 1, s, &(Run){.fetches = "waits"}, 0);
     await_number(c, 0, "runs", 1);
     cluster_stop_task(c, 0);
-    err = background_wait(&run);
+    Error *err = background_wait(&run);
     assert_non_null(err);
     if (err->code != CODE_UNAVAILABLE && err->code != CODE_ABORTED && err->code != CODE_CANCELLED) print_message("%d: %s\n", (int)err->code, err->message);
     assert_true(err->code == CODE_UNAVAILABLE || err->code == CODE_ABORTED);
@@ -627,7 +626,7 @@ static void a_ps_that_restarted_is_aborted_a_lost_one_unavailable(void **state) 
     expect_error(run_step(c, 1, s, &(Run){.fetches = "neg"}, NULL), CODE_UNAVAILABLE, "/job:ps/replica:0/task:0");
 
     cluster_start_task(c, 0);
-    expect_error(run_step(c, 1, s, &(Run){.fetches = "neg"}, NULL), CODE_ABORTED, "Session handle is not found");
+    expect_error(run_step(c, 1, s, &(Run){.fetches = "neg"}, NULL), CODE_ABORTED, "restarted");
     expect_ok(close_session(c, 1, s));
     await_quiet(c);
     cluster_free(c);

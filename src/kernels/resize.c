@@ -1,0 +1,160 @@
+/* resize.c: interpolation by taps: the pixels and weights of each place are worked out once for each side. */
+#include "kernels/resize.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { CUBIC_STEPS = 1024 }; /* weights are taken at this many places between two pixels */
+
+float resize_scale(int64_t in, int64_t out, bool align_corners) {
+    return align_corners && out > 1 ? (float)(in - 1) / (float)(out - 1) : (float)in / (float)out;
+}
+
+static int64_t bound(int64_t v, int64_t size) {
+    return v < 0 ? 0 : v >= size ? size - 1 : v;
+}
+
+void resize_nearest_taps(ResizeTap *taps, int64_t in, int64_t out, ResizeMap map) {
+    const float scale = resize_scale(in, out, map.align_corners);
+    for (int64_t i = 0; i < out; i++) {
+        float place = ((float)i + (map.half_pixel ? 0.5f : 0.0f)) * scale;
+        taps[i] = (ResizeTap){{bound((int64_t)(map.align_corners ? roundf(place) : floorf(place)), in)}, {1}};
+    }
+}
+
+static float place_of(int64_t i, float scale, bool half_pixel) {
+    return half_pixel ? ((float)i + 0.5f) * scale - 0.5f : (float)i * scale;
+}
+
+void resize_bilinear_taps(ResizeTap *taps, int64_t in, int64_t out, ResizeMap map) {
+    const float scale = resize_scale(in, out, map.align_corners);
+    for (int64_t i = 0; i < out; i++) {
+        float place = place_of(i, scale, map.half_pixel), low = floorf(place), part = place - low;
+        taps[i] = (ResizeTap){{bound((int64_t)low, in), bound((int64_t)ceilf(place), in)}, {1 - part, part}};
+    }
+}
+
+/* Weights of the pixels next to a place (near) and one further (far), at distances x and x + 1. */
+static float cubic_near(float x, float a) {
+    return ((a + 2) * x - (a + 3)) * x * x + 1;
+}
+static float cubic_far(float x, float a) {
+    x += 1;
+    return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+}
+
+/* With half_pixel pixels outside of the image do not count, else the border pixel stands for them. */
+void resize_bicubic_taps(ResizeTap *taps, int64_t in, int64_t out, ResizeMap map) {
+    const float scale = resize_scale(in, out, map.align_corners), a = map.half_pixel ? -0.5f : -0.75f;
+    for (int64_t i = 0; i < out; i++) {
+        float place = place_of(i, scale, map.half_pixel), low = floorf(place), sum = 0;
+        float x = (float)lrintf((place - low) * CUBIC_STEPS) / CUBIC_STEPS;
+        float weight[4] = {cubic_far(x, a), cubic_near(x, a), cubic_near(1 - x, a), cubic_far(1 - x, a)};
+        for (int t = 0; t < 4; t++) {
+            int64_t at = (int64_t)low - 1 + t;
+            taps[i].at[t] = bound(at, in);
+            taps[i].weight[t] = map.half_pixel && taps[i].at[t] != at ? 0 : weight[t];
+            sum += taps[i].weight[t];
+        }
+        if (!map.half_pixel || fabsf(sum) < 1000 * FLT_MIN) continue;
+        for (int t = 0; t < 4; t++) taps[i].weight[t] /= sum;
+    }
+}
+
+/* ---- Forward ---- */
+
+void resize_copy(const ResizeShape *s, ResizeTaps taps, size_t size, int64_t begin, int64_t end, void *to,
+                 const void *from) {
+    const size_t pixel = size * (size_t)s->channels;
+    char *z = (char *)to + (size_t)(begin * s->out_w) * pixel;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t first = (row / s->out_h * s->in_h + taps.y[row % s->out_h].at[0]) * s->in_w;
+        for (int64_t x = 0; x < s->out_w; x++, z += pixel) {
+            memcpy(z, (const char *)from + (size_t)(first + taps.x[x].at[0]) * pixel, pixel);
+        }
+    }
+}
+
+void resize_bilinear(const ResizeShape *s, ResizeTaps taps, int64_t begin, int64_t end, float *to, const float *from) {
+    float *z = to + begin * s->out_w * s->channels;
+    for (int64_t row = begin; row < end; row++) {
+        const ResizeTap *y = &taps.y[row % s->out_h];
+        const float *image = from + row / s->out_h * s->in_h * s->in_w * s->channels;
+        const float *upper = image + y->at[0] * s->in_w * s->channels;
+        const float *lower = image + y->at[1] * s->in_w * s->channels;
+        for (int64_t i = 0; i < s->out_w; i++, z += s->channels) {
+            const int64_t left = taps.x[i].at[0] * s->channels, right = taps.x[i].at[1] * s->channels;
+            const float along = taps.x[i].weight[1], down = y->weight[1];
+            for (int64_t c = 0; c < s->channels; c++) {
+                float top = upper[left + c] + (upper[right + c] - upper[left + c]) * along;
+                float bottom = lower[left + c] + (lower[right + c] - lower[left + c]) * along;
+                z[c] = top + (bottom - top) * down;
+            }
+        }
+    }
+}
+
+void resize_bicubic(const ResizeShape *s, ResizeTaps taps, int64_t begin, int64_t end, float *to, const float *from) {
+    float *z = to + begin * s->out_w * s->channels;
+    for (int64_t row = begin; row < end; row++) {
+        const ResizeTap *y = &taps.y[row % s->out_h];
+        const float *image = from + row / s->out_h * s->in_h * s->in_w * s->channels;
+        for (int64_t i = 0; i < s->out_w; i++, z += s->channels) {
+            const ResizeTap *x = &taps.x[i];
+            for (int64_t c = 0; c < s->channels; c++) {
+                float sum = 0;
+                for (int t = 0; t < 4; t++) {
+                    const float *line = image + y->at[t] * s->in_w * s->channels + c;
+                    float along =
+                        line[x->at[0] * s->channels] * x->weight[0] + line[x->at[1] * s->channels] * x->weight[1] +
+                        line[x->at[2] * s->channels] * x->weight[2] + line[x->at[3] * s->channels] * x->weight[3];
+                    sum += along * y->weight[t];
+                }
+                z[c] = sum;
+            }
+        }
+    }
+}
+
+/* How much of pixel i lies in [from, to), an interval of length `scale`. */
+static float overlap(int64_t i, float from, float to, float scale) {
+    float p = (float)i;
+    if (p < from) return p + 1 > to ? scale : p + 1 - from;
+    return p + 1 > to ? to - p : 1;
+}
+
+void resize_area(const ResizeShape *s, bool align_corners, int64_t begin, int64_t end, float *to, const float *from) {
+    const float scale_y = resize_scale(s->in_h, s->out_h, align_corners);
+    const float scale_x = resize_scale(s->in_w, s->out_w, align_corners), norm = 1 / (scale_y * scale_x);
+    float *z = to + begin * s->out_w * s->channels;
+    for (int64_t row = begin; row < end; row++) {
+        const float *image = from + row / s->out_h * s->in_h * s->in_w * s->channels;
+        const float y0 = (float)(row % s->out_h) * scale_y, y1 = (float)(row % s->out_h + 1) * scale_y;
+        for (int64_t i = 0; i < s->out_w; i++, z += s->channels) {
+            const float x0 = (float)i * scale_x, x1 = (float)(i + 1) * scale_x;
+            for (int64_t c = 0; c < s->channels; c++) z[c] = 0;
+            for (int64_t y = (int64_t)floorf(y0); y < (int64_t)ceilf(y1); y++) {
+                const float high = overlap(y, y0, y1, scale_y);
+                const float *line = image + bound(y, s->in_h) * s->in_w * s->channels;
+                for (int64_t x = (int64_t)floorf(x0); x < (int64_t)ceilf(x1); x++) {
+                    const float share = high * overlap(x, x0, x1, scale_x);
+                    const float *pixel = line + bound(x, s->in_w) * s->channels;
+                    for (int64_t c = 0; c < s->channels; c++) z[c] += pixel[c] * share;
+                }
+            }
+            for (int64_t c = 0; c < s->channels; c++) z[c] *= norm;
+        }
+    }
+}
+
+/* ---- Gradients ---- */
+
+#define S float
+#define NAME(f) f##_f32
+#include "kernels/resize_grad.inc"
+#undef S
+#undef NAME
+#define S double
+#define NAME(f) f##_f64
+#include "kernels/resize_grad.inc"

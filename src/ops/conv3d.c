@@ -1,0 +1,266 @@
+/* conv3d.c: Conv3D and its gradients by input and by filter, as products of matrices. */
+#include <string.h>
+
+#include "kernels/gemm.h"
+#include "kernels/patches.h"
+#include "ops/as_float.h"
+#include "ops/elements.h"
+#include "ops/op_list.h"
+#include "ops/window.h"
+
+const OpDef conv3d_ops[] = {
+    {"Conv3D", "input: T, filter: T -> output: T",
+     "T: {half, bfloat16, float, double}; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', "
+     "'NCDHW'} = 'NDHWC'; dilations: list(int) = [1, 1, 1, 1, 1]",
+     0},
+    {"Conv3DBackpropInput", "input: T, filter: T, out_backprop: T -> output: T",
+     "T: {half, float, double}; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; dilations: list(int) = [1, 1, 1, "
+     "1, 1]",
+     0},
+    {"Conv3DBackpropFilter", "input: T, filter: T, out_backprop: T -> output: T",
+     "T: {half, float, double}; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; dilations: list(int) = [1, 1, 1, "
+     "1, 1]",
+     0},
+    {"Conv3DBackpropInputV2", "input_sizes: Tshape, filter: T, out_backprop: T -> output: T",
+     "T: {half, bfloat16, float, double}; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', "
+     "'NCDHW'} = 'NDHWC'; dilations: list(int) = [1, 1, 1, 1, 1]; Tshape: {int32, int64} = int32",
+     0},
+    {"Conv3DBackpropFilterV2", "input: T, filter_sizes: int32, out_backprop: T -> output: T",
+     "T: {half, bfloat16, float, double}; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', "
+     "'NCDHW'} = 'NDHWC'; dilations: list(int) = [1, 1, 1, 1, 1]",
+     0},
+    {0},
+};
+
+enum { CHUNK_BYTES = 4 << 20 }; /* of the matrix of patches that is made at a time */
+
+typedef enum Kind { FORWARD, BACK_INPUT, BACK_FILTER } Kind;
+
+static Error *conv3d_init(const Node *node, void *state) {
+    Window *w = state;
+    Error *err = window_init(w, node);
+    if (err) return err;
+    if (w->rank != 5) return error_invalid("%.*s: strides must have 5 elements", STR_ARG(node->op));
+    if (w->strides[0] != 1 || w->strides[w->c] != 1) {
+        return error_unimplemented(
+            "Current implementation does not yet support strides in the batch and depth dimensions.");
+    }
+    if (w->dilations[0] != 1 || w->dilations[w->c] != 1) {
+        return error_unimplemented(
+            "Current implementation does not yet support dilations in the batch and depth dimensions.");
+    }
+    for (int d = w->d; d <= w->w; d++) {
+        if (w->strides[d] < 1) return error_invalid("Spatial strides should be larger than 0.");
+        if (w->dilations[d] < 1) return error_invalid("Dilated rates should be larger than 0.");
+    }
+    return NULL;
+}
+
+/* Sizes, with images as channels last. */
+typedef struct Conv3dShape {
+    PatchShape patch;
+    int64_t out_c;
+} Conv3dShape;
+
+static Error *conv3d_shape(const Window *w, const Shape *in, const Shape *filter, Conv3dShape *s) {
+    if (in->rank != 5) return error_invalid("input must be 5-dimensional, got shape %s", shape_text(in).text);
+    if (filter->rank != 5) return error_invalid("filter must be 5-dimensional, got shape %s", shape_text(filter).text);
+    for (int d = 0; d < 5; d++) {
+        if (in->dims[d] > INT32_MAX || filter->dims[d] > INT32_MAX) {
+            return error_invalid("convolution of %s with %s is too large", shape_text(in).text,
+                                 shape_text(filter).text);
+        }
+        if (filter->dims[d] <= 0) return error_invalid("filter must not have zero elements");
+    }
+    if (in->dims[w->c] != filter->dims[3]) {
+        return error_invalid("input and filter must have the same depth: %lld vs %lld", (long long)in->dims[w->c],
+                             (long long)filter->dims[3]);
+    }
+    *s = (Conv3dShape){.patch = {.batch = in->dims[0], .channels = in->dims[w->c]}, .out_c = filter->dims[4]};
+    for (int i = 0; i < 3; i++) {
+        Span span;
+        Error *err = window_span(w, w->d + i, in->dims[w->d + i], filter->dims[i], &span);
+        if (err) return err;
+        s->patch.in[i] = in->dims[w->d + i];
+        s->patch.out[i] = span.out;
+        s->patch.k[i] = filter->dims[i];
+        s->patch.stride[i] = w->strides[w->d + i];
+        s->patch.dilation[i] = w->dilations[w->d + i];
+        s->patch.pad[i] = span.before;
+    }
+    return NULL;
+}
+
+static Shape volume_shape(const Window *w, int64_t batch, const int64_t *size, int64_t channels) {
+    Shape s = {.rank = 5};
+    s.dims[0] = batch;
+    s.dims[w->c] = channels;
+    for (int i = 0; i < 3; i++) s.dims[w->d + i] = size[i];
+    return s;
+}
+
+/* ---- Products, in float or double, channels last ---- */
+
+typedef struct PatchJob {
+    const PatchShape *shape;
+    size_t size;
+    const void *image;
+    char *rows;
+    int64_t first;
+} PatchJob;
+static void patch_range(void *arg, int64_t begin, int64_t end) {
+    PatchJob *job = arg;
+    size_t row = job->size * (size_t)patch_length(job->shape);
+    patches_copy(job->shape, job->size, job->image, job->first + begin, job->first + end,
+                 job->rows + (size_t)begin * row);
+}
+
+/* The matrix of patches, some rows at a time, times the filter: a matrix of as many rows as a patch is long. */
+static void multiply(KernelContext *k, Kind kind, const Conv3dShape *s, DataType type, Tensor *const *t) {
+    const size_t size = dtype_size(type);
+    const int64_t rows = patch_rows(&s->patch), length = patch_length(&s->patch), out_c = s->out_c;
+    int64_t chunk = CHUNK_BYTES / ((int64_t)size * length) + 1;
+    if (chunk > rows) chunk = rows;
+    GemmFn *gemm = type == DT_FLOAT ? gemm_f32 : gemm_plain_f64;
+    Shape patches = shape_matrix(chunk, length), filter = shape_matrix(length, out_c);
+    Tensor *col = kernel_scratch(k, type, &patches);
+    Tensor *part = col && kind == BACK_FILTER && chunk < rows ? kernel_scratch(k, type, &filter) : NULL;
+    if (kind == BACK_INPUT) memset(t[0]->data, 0, tensor_bytes(t[0]));
+    for (int64_t at = 0; at < rows && !k->error; at += chunk) {
+        int64_t n = rows - at < chunk ? rows - at : chunk;
+        char *out = (char *)t[2]->data + (size_t)(at * out_c) * size;
+        PatchJob job = {&s->patch, size, t[0]->data, col->data, at};
+        if (kind != BACK_INPUT) threadpool_parallel_for(k->pool, n, 16384 / length + 1, patch_range, &job);
+        if (kind == FORWARD) {
+            gemm(&(Gemm){.m = n, .n = out_c, .k = length, .a = col->data, .b = t[1]->data, .c = out}, k->pool);
+        } else if (kind == BACK_FILTER) {
+            void *to = at == 0 ? t[1]->data : part->data;
+            gemm(&(Gemm){.m = length, .n = out_c, .k = n, .a_transposed = true, .a = col->data, .b = out, .c = to},
+                 k->pool);
+            if (at > 0) row_math(type)->add(t[1]->data, to, t[1]->count);
+        } else {
+            gemm(
+                &(Gemm){
+                    .m = n, .n = length, .k = out_c, .b_transposed = true, .a = out, .b = t[1]->data, .c = col->data},
+                k->pool);
+            if (type == DT_FLOAT) {
+                patches_add_f32(&s->patch, t[0]->data, at, at + n, col->data);
+            } else {
+                patches_add_f64(&s->patch, t[0]->data, at, at + n, col->data);
+            }
+        }
+    }
+    tensor_unref(col);
+    tensor_unref(part);
+}
+
+/* ---- Half types are computed in float, channels are put last ---- */
+
+static const int TO_LAST[5] = {0, 2, 3, 4, 1}, TO_FIRST[5] = {0, 4, 1, 2, 3}; /* permutations of the dimensions */
+
+/* The tensor to compute with: float or double, channels last. Its elements are t's when `load`. */
+static Tensor *inner_of(KernelContext *k, Tensor *t, bool channels_first, bool load) {
+    DataType type = t->dtype == DT_DOUBLE ? DT_DOUBLE : DT_FLOAT;
+    if (t->dtype == type && !channels_first) return tensor_ref(t);
+    Shape shape = t->shape;
+    for (int d = 0; d < 5 && channels_first; d++) shape.dims[d] = t->shape.dims[TO_LAST[d]];
+    if (!load) return kernel_scratch(k, type, &shape);
+    Tensor *wide = t->dtype == type ? tensor_ref(t) : kernel_floats(k, t);
+    if (!wide || !channels_first) return wide;
+    Tensor *inner = kernel_scratch(k, type, &shape);
+    if (inner) {
+        copy_transpose(k->pool, element_kind(type), 5, t->shape.dims, TO_LAST, inner->data, wide->data);
+    }
+    tensor_unref(wide);
+    return inner;
+}
+
+/* Puts the result where it belongs. */
+static void write_back(KernelContext *k, Tensor *inner, Tensor *t, bool channels_first) {
+    if (inner->data == t->data) return;
+    Tensor *wide = inner->dtype == t->dtype ? tensor_ref(t) : kernel_scratch(k, inner->dtype, &t->shape);
+    if (!wide) return;
+    if (channels_first) {
+        copy_transpose(k->pool, element_kind(wide->dtype), 5, inner->shape.dims, TO_FIRST, wide->data, inner->data);
+    }
+    if (wide->dtype != t->dtype) floats_store(channels_first ? wide->data : inner->data, t, 0, t->count);
+    tensor_unref(wide);
+}
+
+/* t[0..2]: volume, filter, result; the one that `kind` computes is written. */
+static void convolve(KernelContext *k, Kind kind, const Conv3dShape *s, Tensor *const *t) {
+    const Window *w = k->state;
+    const int result = kind == FORWARD ? 2 : kind == BACK_INPUT ? 0 : 1;
+    if (t[result]->count == 0) return;
+    if (t[0]->count == 0 || t[2]->count == 0) {
+        memset(t[result]->data, 0, tensor_bytes(t[result]));
+        return;
+    }
+    Tensor *inner[3] = {NULL, NULL, NULL};
+    for (int i = 0; i < 3 && !k->error; i++) inner[i] = inner_of(k, t[i], i != 1 && w->channels_first, i != result);
+    if (!k->error) multiply(k, kind, s, inner[0]->dtype, inner);
+    if (!k->error) write_back(k, inner[result], t[result], result != 1 && w->channels_first);
+    for (int i = 0; i < 3; i++) tensor_unref(inner[i]);
+}
+
+/* ---- The ops ---- */
+
+static Error *forward(KernelContext *k) {
+    const Window *w = k->state;
+    Conv3dShape s;
+    Error *err = conv3d_shape(w, &k->in[0]->shape, &k->in[1]->shape, &s);
+    if (err) return err;
+    Shape shape = volume_shape(w, s.patch.batch, s.patch.out, s.out_c);
+    Tensor *z = kernel_output(k, 0, &shape);
+    if (z) convolve(k, FORWARD, &s, (Tensor *[]){k->in[0], k->in[1], z});
+    return NULL;
+}
+
+static Error *check_backprop(const Window *w, const Conv3dShape *s, const Shape *dz) {
+    Shape want = volume_shape(w, s->patch.batch, s->patch.out, s->out_c);
+    if (shape_eq(&want, dz)) return NULL;
+    return error_invalid("out_backprop must have the shape %s that the convolution gives, got %s",
+                         shape_text(&want).text, shape_text(dz).text);
+}
+
+/* The old forms take the tensor itself, the new ones its shape. */
+static Error *given_shape(KernelContext *k, int input, Shape *out) {
+    if (str_ends(k->node->op, STR("V2"))) return kernel_shape_input(k, input, out);
+    *out = k->in[input]->shape;
+    return NULL;
+}
+
+static Error *back_input(KernelContext *k) {
+    Conv3dShape s;
+    Shape in;
+    Error *err = given_shape(k, 0, &in);
+    if (!err) err = conv3d_shape(k->state, &in, &k->in[1]->shape, &s);
+    if (!err) err = check_backprop(k->state, &s, &k->in[2]->shape);
+    if (err) return err;
+    Tensor *dx = kernel_output(k, 0, &in);
+    if (dx) convolve(k, BACK_INPUT, &s, (Tensor *[]){dx, k->in[1], k->in[2]});
+    return NULL;
+}
+
+static Error *back_filter(KernelContext *k) {
+    Conv3dShape s;
+    Shape filter;
+    Error *err = given_shape(k, 1, &filter);
+    if (!err) err = conv3d_shape(k->state, &k->in[0]->shape, &filter, &s);
+    if (!err) err = check_backprop(k->state, &s, &k->in[2]->shape);
+    if (err) return err;
+    Tensor *dw = kernel_output(k, 0, &filter);
+    if (dw) convolve(k, BACK_FILTER, &s, (Tensor *[]){k->in[0], dw, k->in[2]});
+    return NULL;
+}
+
+#define STATE .state_size = sizeof(Window), .init = conv3d_init, .flags = KERNEL_EXPENSIVE
+
+const KernelDef conv3d_cpu[] = {
+    {"Conv3D", .run = forward, STATE},
+    {"Conv3DBackpropInput", .run = back_input, STATE},
+    {"Conv3DBackpropInputV2", .run = back_input, STATE},
+    {"Conv3DBackpropFilter", .run = back_filter, STATE},
+    {"Conv3DBackpropFilterV2", .run = back_filter, STATE},
+    {0},
+};

@@ -1,0 +1,8 @@
+/* map_result.h: how a mapped function may end a sequence. */
+#pragma once
+#include <stdbool.h>
+
+#include "base/error.h"
+
+/* OutOfRange from the function ends the sequence, unless it must keep its count: then it is an error of another kind. Takes err. */
+Error *map_result(Error *err, bool keep_count, bool *end);

@@ -1,0 +1,120 @@
+/* matrix_batch.c: runs an op on every matrix of a batch. */
+#include "ops/matrix_batch.h"
+
+#include <stdlib.h>
+
+#include "base/float16.h"
+#include "base/memory.h"
+
+enum { MAX_SIDE = 1 << 29 }; /* products of two sides and their sums stay far below 2^63 */
+
+Error *matrix_job_init(MatrixJob *job, KernelContext *k, bool square, bool two) {
+    *job = (MatrixJob){.k = k, .options = k->state};
+    for (int i = 0; i < (two ? 2 : 1); i++) {
+        const Shape *s = &k->in[i]->shape;
+        if (s->rank < 2) return error_invalid("Input tensor %d must have rank >= 2, got %d", i, s->rank);
+    }
+    Shape *a = &k->in[0]->shape;
+    job->outer = shape_of(a->rank - 2, a->dims);
+    job->batch = shape_count(&job->outer);
+    job->m = a->dims[a->rank - 2];
+    job->n = a->dims[a->rank - 1];
+    if (job->m > MAX_SIDE || job->n > MAX_SIDE) return error_invalid("Matrices of shape %s are too large", shape_text(a).text);
+    DataType type = k->in[0]->dtype;
+    job->is_complex = type == DT_COMPLEX64 || type == DT_COMPLEX128;
+    if (square && job->m != job->n) return error_invalid("Input matrix must be square.");
+    if (!two) return NULL;
+    const Shape *b = &k->in[1]->shape;
+    Shape outer = shape_of(b->rank - 2, b->dims);
+    if (!shape_eq(&outer, &job->outer)) return error_invalid("All input tensors must have the same outer dimensions.");
+    if (b->dims[b->rank - 2] != job->m) return error_invalid("Input matrix and rhs are incompatible.");
+    job->cols = b->dims[b->rank - 1];
+    return job->cols > MAX_SIDE ? error_invalid("Matrices of shape %s are too large", shape_text(b).text) : NULL;
+}
+
+Tensor *matrix_output(MatrixJob *job, int output, int64_t rows, int64_t cols) {
+    Shape shape = job->outer;
+    if (rows >= 0) shape.dims[shape.rank++] = rows;
+    if (cols >= 0) shape.dims[shape.rank++] = cols;
+    return kernel_output(job->k, output, &shape);
+}
+
+static void run_range(void *arg, int64_t begin, int64_t end) {
+    MatrixJob *job = arg;
+    size_t size = job->is_complex ? sizeof(Complex) : sizeof(double);
+    void *scratch = try_alloc((size_t)(job->scratch + 1) * size);
+    Error *err = scratch ? NULL : error_new(CODE_RESOURCE_EXHAUSTED, "No memory for matrices of %lld numbers", (long long)job->scratch);
+    for (int64_t i = begin; i < end && !err; i++) err = (job->is_complex ? job->fn_c128 : job->fn_f64)(job, i, scratch);
+    free(scratch);
+    Error *none = NULL;
+    if (err && !atomic_compare_exchange_strong(&job->error, &none, err)) error_free(err);
+}
+
+Error *matrix_job_run(MatrixJob *job) {
+    double work = (double)job->m * (double)job->n * (double)(job->n + job->m);
+    int64_t grain = work > 1e5 ? 1 : (int64_t)(1e5 / (work + 1)) + 1;
+    threadpool_parallel_for(job->k->pool, job->batch, grain, run_range, job);
+    return atomic_load(&job->error);
+}
+
+void matrix_load_f64(const Tensor *t, int64_t at, int64_t count, double *to) {
+    for (int64_t i = 0; i < count; i++) {
+        switch (t->dtype) {
+            case DT_FLOAT:
+                to[i] = tensor_f32(t)[at + i];
+                break;
+            case DT_HALF:
+                to[i] = half_to_float(((const uint16_t *)t->data)[at + i]);
+                break;
+            case DT_BFLOAT16:
+                to[i] = bfloat16_to_float(((const uint16_t *)t->data)[at + i]);
+                break;
+            default:
+                to[i] = tensor_f64(t)[at + i];
+                break;
+        }
+    }
+}
+
+void matrix_store_f64(Tensor *t, int64_t at, int64_t count, const double *from) {
+    for (int64_t i = 0; i < count; i++) {
+        switch (t->dtype) {
+            case DT_FLOAT:
+                tensor_f32(t)[at + i] = (float)from[i];
+                break;
+            case DT_HALF:
+                ((uint16_t *)t->data)[at + i] = float_to_half((float)from[i]);
+                break;
+            case DT_BFLOAT16:
+                ((uint16_t *)t->data)[at + i] = float_to_bfloat16((float)from[i]);
+                break;
+            default:
+                tensor_f64(t)[at + i] = from[i];
+                break;
+        }
+    }
+}
+
+void matrix_load_c128(const Tensor *t, int64_t at, int64_t count, Complex *to) {
+    for (int64_t i = 0; i < count; i++) {
+        if (t->dtype == DT_COMPLEX64) {
+            to[i] = ((const float _Complex *)t->data)[at + i];
+        } else if (t->dtype == DT_COMPLEX128) {
+            to[i] = ((const Complex *)t->data)[at + i];
+        } else {
+            double real;
+            matrix_load_f64(t, at + i, 1, &real);
+            to[i] = real;
+        }
+    }
+}
+
+void matrix_store_c128(Tensor *t, int64_t at, int64_t count, const Complex *from) {
+    for (int64_t i = 0; i < count; i++) {
+        if (t->dtype == DT_COMPLEX64) {
+            ((float _Complex *)t->data)[at + i] = (float _Complex)from[i];
+        } else {
+            ((Complex *)t->data)[at + i] = from[i];
+        }
+    }
+}

@@ -1,0 +1,268 @@
+/* sparse_cross.c: crosses of feature columns, as joined strings or as hashes of all combinations in a row. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/fingerprint.h"
+#include "base/memory.h"
+#include "ops/op_list.h"
+#include "ops/sparse_tensor.h"
+
+const OpDef sparse_cross_ops[] = {
+    {"SparseCross",
+     "indices: N * int64, values: sparse_types, shapes: N * int64, dense_inputs: dense_types -> output_indices: "
+     "int64, output_values: out_type, output_shape: int64",
+     "N: int >= 0; hashed_output: bool; num_buckets: int >= 0; hash_key: int; sparse_types: list({int64, string}) "
+     ">= 0; dense_types: list({int64, string}) >= 0; out_type: {int64, string}; internal_type: {int64, string}",
+     0},
+    {"SparseCrossV2",
+     "indices: N * int64, values: sparse_types, shapes: N * int64, dense_inputs: dense_types, sep: string -> "
+     "output_indices: int64, output_values: string, output_shape: int64",
+     "N: int >= 0; sparse_types: list({int64, string}) >= 0; dense_types: list({int64, string}) >= 0",
+     0},
+    {"SparseCrossHashed",
+     "indices: N * int64, values: sparse_types, shapes: N * int64, dense_inputs: dense_types, num_buckets: int64, "
+     "strong_hash: bool, salt: int64 -> output_indices: int64, output_values: int64, output_shape: int64",
+     "N: int >= 0; sparse_types: list({int64, string}) >= 0; dense_types: list({int64, string}) >= 0",
+     0},
+    {0},
+};
+
+typedef struct CrossState {
+    int64_t sparse_count;
+    int dense_count;
+    bool hashed;         /* SparseCross: hash all, or join as strings */
+    bool internal_int;   /* SparseCross: int64 features are used as they are, strings by their fingerprint */
+    int64_t buckets, key;
+} CrossState;
+
+static Error *cross_init(const Node *node, void *state) {
+    CrossState *s = state;
+    DataType *types = NULL;
+    Error *err = node_attr_int(node, "N", &s->sparse_count);
+    if (!err) err = node_attr_types(node, "dense_types", &types, &s->dense_count);
+    free(types);
+    return err;
+}
+
+static Error *cross_v1_init(const Node *node, void *state) {
+    CrossState *s = state;
+    DataType out = DT_INVALID, internal = DT_INVALID;
+    Error *err = cross_init(node, state);
+    if (!err) err = node_attr_bool(node, "hashed_output", &s->hashed);
+    if (!err) err = node_attr_int(node, "num_buckets", &s->buckets);
+    if (!err) err = node_attr_int(node, "hash_key", &s->key);
+    if (!err) err = node_attr_type(node, "out_type", &out);
+    if (!err) err = node_attr_type(node, "internal_type", &internal);
+    s->internal_int = internal == DT_INT64;
+    if (!err && s->hashed != (out == DT_INT64))
+        err = error_invalid("hashed_output must be true exactly when out_type is int64");
+    if (!err && s->hashed && !s->internal_int) err = error_invalid("A hashed output needs internal_type int64");
+    return err;
+}
+
+/* One feature column: values of row r are elements [starts[r], starts[r + 1]). */
+typedef struct Column {
+    const Tensor *values;
+    int64_t *starts; /* NULL: dense, `width` in each row */
+    int64_t width;
+} Column;
+
+typedef struct Cross {
+    Column *columns;
+    int column_count;
+    int64_t rows;
+} Cross;
+
+static void cross_clear(Cross *c) {
+    for (int i = 0; c->columns && i < c->column_count; i++) free(c->columns[i].starts);
+    free(c->columns);
+}
+
+static int64_t first_of(const Column *c, int64_t row) {
+    return c->starts ? c->starts[row] : row * c->width;
+}
+static int64_t count_of(const Column *c, int64_t row) {
+    return c->starts ? c->starts[row + 1] - c->starts[row] : c->width;
+}
+
+static Error *sparse_column(const Cross *c, const SparseView *v, int at, Column *out) {
+    if (v->shape.rank != 2) return error_invalid("shape should imply a 2D tensor, but got shape of rank %d at position %d", v->shape.rank, at);
+    if (v->shape.dims[0] != c->rows)
+        return error_invalid("Expected batch size %lld, got %lld at position %d", (long long)c->rows, (long long)v->shape.dims[0], at);
+    int64_t *starts = calloc((size_t)c->rows + 1, sizeof *starts), before = 0;
+    if (!starts) return error_new(CODE_RESOURCE_EXHAUSTED, "Too many rows: %lld", (long long)c->rows);
+    *out = (Column){v->values, starts, 0};
+    for (int64_t i = 0; i < v->nnz; i++) {
+        int64_t row = v->indices[2 * i];
+        if (row < before || row >= c->rows)
+            return error_invalid("Row %lld of the indices of input %d is out of order or not in [0, %lld)", (long long)row,
+                                 at, (long long)c->rows);
+        before = row;
+        starts[row + 1]++;
+    }
+    for (int64_t r = 0; r < c->rows; r++) starts[r + 1] += starts[r];
+    return NULL;
+}
+
+/* Inputs: N indices, N values, N shapes, dense ones. */
+static Error *cross_read(KernelContext *k, Cross *c) {
+    const CrossState *s = k->state;
+    int n = (int)s->sparse_count, dense = s->dense_count;
+    c->columns = xcalloc((size_t)(n + dense) + 1, sizeof *c->columns);
+    c->column_count = n + dense;
+    c->rows = -1;
+    Error *err = NULL;
+    for (int i = 0; i < n && !err; i++) {
+        SparseView v;
+        err = sparse_view("Input", k->in[i], k->in[n + i], k->in[2 * n + i], &v);
+        if (!err && c->rows < 0 && v.shape.rank) c->rows = v.shape.dims[0];
+        if (!err) err = sparse_column(c, &v, i, &c->columns[i]);
+    }
+    for (int i = 0; i < dense && !err; i++) {
+        const Tensor *t = k->in[3 * n + i];
+        if (t->shape.rank != 2)
+            return error_invalid("Dense inputs should be a matrix but received shape %s at position %d", shape_text(&t->shape).text, i);
+        if (c->rows < 0) c->rows = t->shape.dims[0];
+        if (t->shape.dims[0] != c->rows)
+            return error_invalid("Expected batch size %lld, got %lld at dense tensor %d", (long long)c->rows,
+                                 (long long)t->shape.dims[0], i);
+        c->columns[n + i] = (Column){t, NULL, t->shape.dims[1]};
+    }
+    if (!err && c->column_count == 0) err = error_invalid("A cross needs at least one input");
+    return err;
+}
+
+/* How the features of one combination become a value. */
+typedef struct Crosser {
+    bool hash;
+    bool raw_ints; /* of hashes: an int64 is its own hash */
+    bool strong;
+    bool keyed_start; /* the first hash is mixed into `start` */
+    uint64_t start, key[2];
+    int64_t buckets;
+    Str separator;
+} Crosser;
+
+static uint64_t shift_mix(uint64_t v) {
+    return v ^ v >> 47;
+}
+
+static uint64_t fingerprint_cat(uint64_t a, uint64_t b) {
+    const uint64_t mul = 0xc6a4a7935bd1e995u;
+    uint64_t v = (a ^ mul) ^ shift_mix(b * mul) * mul;
+    v *= mul;
+    return shift_mix(shift_mix(v) * mul);
+}
+
+static uint64_t feature_hash(const Crosser *how, const Tensor *t, int64_t i) {
+    if (t->dtype == DT_STRING) {
+        Str s = tstring_str(&tensor_str(t)[i]);
+        uint64_t key[2] = {how->key[0], how->key[1]};
+        return how->strong ? siphash(s, key) : fingerprint64(s);
+    }
+    if (how->raw_ints) return (uint64_t)tensor_i64(t)[i];
+    return fingerprint64((Str){(const char *)&tensor_i64(t)[i], sizeof(int64_t)});
+}
+
+static void put_cross(const Crosser *how, const Cross *c, const int64_t *at, Tensor *out, int64_t n) {
+    if (how->hash) {
+        uint64_t hash = how->start;
+        for (int i = 0; i < c->column_count; i++) {
+            uint64_t next = feature_hash(how, c->columns[i].values, at[i]);
+            hash = i == 0 && !how->keyed_start ? next : fingerprint_cat(hash, next);
+        }
+        uint64_t limit = how->buckets > 0 ? (uint64_t)how->buckets : (uint64_t)INT64_MAX;
+        tensor_i64(out)[n] = (int64_t)(hash % limit);
+        return;
+    }
+    StrBuf text = {0};
+    for (int i = 0; i < c->column_count; i++) {
+        if (i) strbuf_add(&text, how->separator);
+        const Tensor *t = c->columns[i].values;
+        if (t->dtype == DT_STRING) {
+            strbuf_add(&text, tstring_str(&tensor_str(t)[at[i]]));
+        } else {
+            strbuf_addf(&text, "%lld", (long long)tensor_i64(t)[at[i]]);
+        }
+    }
+    tstring_set(&tensor_str(out)[n], strbuf_str(&text));
+    strbuf_clear(&text);
+}
+
+static int64_t combinations(const Cross *c, int64_t row, bool *overflow) {
+    int64_t n = 1;
+    for (int i = 0; i < c->column_count; i++)
+        if (count_of(&c->columns[i], row) == 0) return 0;
+    for (int i = 0; i < c->column_count; i++)
+        *overflow = __builtin_mul_overflow(n, count_of(&c->columns[i], row), &n) || *overflow;
+    return n;
+}
+
+static void cross_rows(const Crosser *how, const Cross *c, SparseOut *out) {
+    int64_t n = 0, *at = xcalloc((size_t)c->column_count + 1, sizeof *at);
+    bool overflow = false;
+    for (int64_t row = 0; row < c->rows; row++) {
+        int64_t total = combinations(c, row, &overflow);
+        for (int i = 0; i < c->column_count; i++) at[i] = first_of(&c->columns[i], row);
+        for (int64_t j = 0; j < total; j++, n++) {
+            tensor_i64(out->indices)[2 * n] = row;
+            tensor_i64(out->indices)[2 * n + 1] = j;
+            put_cross(how, c, at, out->values, n);
+            for (int i = c->column_count - 1; i >= 0; i--) {
+                const Column *column = &c->columns[i];
+                if (++at[i] < first_of(column, row) + count_of(column, row)) break;
+                at[i] = first_of(column, row);
+            }
+        }
+    }
+    free(at);
+}
+
+static Error *cross(KernelContext *k, const Crosser *how) {
+    Cross c = {0};
+    Error *err = cross_read(k, &c);
+    int64_t total = 0, most = 0;
+    bool overflow = false;
+    for (int64_t row = 0; row < c.rows && !err; row++) {
+        int64_t n = combinations(&c, row, &overflow);
+        most = n > most ? n : most;
+        overflow = __builtin_add_overflow(total, n, &total) || overflow;
+    }
+    if (!err && overflow) err = error_invalid("The cross has too many values");
+    Shape shape = shape_matrix(c.rows, most);
+    SparseOut out;
+    if (!err && sparse_output(k, 0, total, &shape, &out)) cross_rows(how, &c, &out);
+    cross_clear(&c);
+    return err;
+}
+
+static Error *run_cross(KernelContext *k) {
+    const CrossState *s = k->state;
+    Crosser how = {.hash = s->hashed, .raw_ints = true, .keyed_start = true, .start = (uint64_t)s->key, .buckets = s->buckets,
+                   .separator = STR("_X_")};
+    return cross(k, &how);
+}
+
+static Error *run_cross_v2(KernelContext *k) {
+    const Tensor *separator = k->in[k->input_count - 1];
+    if (separator->count != 1) return error_invalid("sep must be a scalar");
+    Crosser how = {.separator = tstring_str(tensor_str(separator))};
+    return cross(k, &how);
+}
+
+static Error *run_cross_hashed(KernelContext *k) {
+    Tensor *const *last = k->in + k->input_count - 3;
+    if (last[0]->count != 1 || last[1]->count != 1) return error_invalid("num_buckets and strong_hash must be scalars");
+    if (last[2]->count != 2) return error_invalid("salt must have 2 elements");
+    Crosser how = {.hash = true, .strong = tensor_bool(last[1])[0], .buckets = tensor_i64(last[0])[0],
+                   .key = {(uint64_t)tensor_i64(last[2])[0], (uint64_t)tensor_i64(last[2])[1]}};
+    return cross(k, &how);
+}
+
+const KernelDef sparse_cross_cpu[] = {
+    {"SparseCross", .run = run_cross, .state_size = sizeof(CrossState), .init = cross_v1_init, .flags = KERNEL_EXPENSIVE},
+    {"SparseCrossV2", .run = run_cross_v2, .state_size = sizeof(CrossState), .init = cross_init, .flags = KERNEL_EXPENSIVE},
+    {"SparseCrossHashed", .run = run_cross_hashed, .state_size = sizeof(CrossState), .init = cross_init,
+     .flags = KERNEL_EXPENSIVE},
+    {0},
+};

@@ -1,0 +1,382 @@
+/* sparse_math.c: sums and extremes of two sparse tensors or along axes of one; softmax of its rows. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/float16.h"
+#include "base/memory.h"
+#include "ops/elementwise.h"
+#include "ops/op_list.h"
+#include "ops/sparse_tensor.h"
+
+const OpDef sparse_math_ops[] = {
+    {"SparseAdd",
+     "a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64, thresh: Treal "
+     "-> sum_indices: int64, sum_values: T, sum_shape: int64",
+     "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+     "quint16, uint16, complex128, half, uint32, uint64}; Treal: {float, double, int32, uint8, int16, int8, "
+     "int64, bfloat16, uint16, half, uint32, uint64}",
+     0},
+    {"SparseAddGrad",
+     "backprop_val_grad: T, a_indices: int64, b_indices: int64, sum_indices: int64 -> a_val_grad: T, b_val_grad: T",
+     "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+     "quint16, uint16, complex128, half, uint32, uint64}",
+     0},
+    {"SparseSparseMaximum",
+     "a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64 -> "
+     "output_indices: int64, output_values: T",
+     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}",
+     0},
+    {"SparseSparseMinimum",
+     "a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64 -> "
+     "output_indices: int64, output_values: T",
+     "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
+     "quint16, uint16, complex128, half, uint32, uint64}",
+     0},
+    {"SparseReduceSum",
+     "input_indices: int64, input_values: T, input_shape: int64, reduction_axes: int32 -> output: T",
+     "keep_dims: bool = false; T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, "
+     "qint32, bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64}",
+     0},
+    {"SparseReduceMax",
+     "input_indices: int64, input_values: T, input_shape: int64, reduction_axes: int32 -> output: T",
+     "keep_dims: bool = false; T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "
+     "uint32, uint64}",
+     0},
+    {"SparseReduceSumSparse",
+     "input_indices: int64, input_values: T, input_shape: int64, reduction_axes: int32 -> output_indices: int64, "
+     "output_values: T, output_shape: int64",
+     "keep_dims: bool = false; T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, "
+     "qint32, bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64}",
+     0},
+    {"SparseReduceMaxSparse",
+     "input_indices: int64, input_values: T, input_shape: int64, reduction_axes: int32 -> output_indices: int64, "
+     "output_values: T, output_shape: int64",
+     "keep_dims: bool = false; T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "
+     "uint32, uint64}",
+     0},
+    {"SparseSoftmax", "sp_indices: int64, sp_values: T, sp_shape: int64 -> output: T", "T: {half, float, double}", 0},
+    {0},
+};
+
+/* ---- Two tensors, merged ---- */
+
+/* One place of the union: positions in a and b, -1 where it is in one only. */
+typedef struct Pair {
+    int64_t a, b;
+} Pair;
+
+/* Both in row-major order; malloced. */
+static Pair *merge(const int64_t *a, int64_t a_count, const int64_t *b, int64_t b_count, int rank, int64_t *count) {
+    Pair *pairs = xmalloc((size_t)(a_count + b_count + 1) * sizeof *pairs);
+    int64_t i = 0, j = 0, n = 0;
+    while (i < a_count || j < b_count) {
+        int order = i == a_count   ? 1
+                    : j == b_count ? -1
+                                   : sparse_compare(a + i * rank, b + j * rank, rank);
+        pairs[n++] = (Pair){order <= 0 ? i++ : -1, order >= 0 ? j++ : -1};
+    }
+    *count = n;
+    return pairs;
+}
+
+static Error *two_views(KernelContext *k, SparseView *a, SparseView *b) {
+    Error *err = sparse_view("Input a_", k->in[0], k->in[1], k->in[2], a);
+    if (!err) err = sparse_view("Input b_", k->in[3], k->in[4], k->in[5], b);
+    if (err) return err;
+    if (a->shape.rank != b->shape.rank)
+        return error_invalid("Ranks of the operands do not match: got %d and %d", a->shape.rank, b->shape.rank);
+    for (int d = 0; d < a->shape.rank; d++) {
+        if (a->shape.dims[d] != b->shape.dims[d])
+            return error_invalid("Operands' shapes do not match: got %lld and %lld for dimension %d",
+                                 (long long)a->shape.dims[d], (long long)b->shape.dims[d], d);
+    }
+    return NULL;
+}
+
+static void put_indices(const SparseView *a, const SparseView *b, Pair p, int64_t *to) {
+    int rank = a->shape.rank;
+    memcpy(to, p.a >= 0 ? a->indices + p.a * rank : b->indices + p.b * rank, (size_t)rank * sizeof *to);
+}
+
+static double magnitude(const Tensor *t, const char *v) {
+    switch (t->dtype) {
+        case DT_FLOAT:
+            return fabs((double)*(const float *)v);
+        case DT_DOUBLE:
+            return fabs(*(const double *)v);
+        case DT_COMPLEX64:
+            return hypot((double)((const float *)v)[0], (double)((const float *)v)[1]);
+        case DT_COMPLEX128:
+            return hypot(((const double *)v)[0], ((const double *)v)[1]);
+        default: {
+            Tensor one = *t;
+            one.data = (void *)v;
+            return fabs((double)index_at(&one, 0));
+        }
+    }
+}
+
+static Error *run_add(KernelContext *k) {
+    SparseView a, b;
+    const RowMath *math = row_math(k->in[1]->dtype);
+    Error *err = two_views(k, &a, &b);
+    if (err) return err;
+    if (!math) return error_unimplemented("SparseAdd of type %s", dtype_name(k->in[1]->dtype));
+    if (k->in[6]->shape.rank != 0)
+        return error_invalid("The magnitude threshold must be a scalar: got shape %s",
+                             shape_text(&k->in[6]->shape).text);
+    double threshold = k->in[6]->dtype == DT_FLOAT    ? tensor_f32(k->in[6])[0]
+                       : k->in[6]->dtype == DT_DOUBLE ? tensor_f64(k->in[6])[0]
+                                                      : (double)index_at(k->in[6], 0);
+    int64_t n = 0, kept = 0;
+    Pair *pairs = merge(a.indices, a.nnz, b.indices, b.nnz, a.shape.rank, &n);
+    size_t size = dtype_size(a.values->dtype);
+    Shape vector = shape_vector(n);
+    Tensor *sums = kernel_scratch(k, a.values->dtype, &vector);
+    for (int64_t i = 0; sums && i < n; i++) {
+        char *to = element_to(sums, kept);
+        memcpy(to, pairs[i].a >= 0 ? element_at(a.values, pairs[i].a) : element_at(b.values, pairs[i].b), size);
+        if (pairs[i].a >= 0 && pairs[i].b >= 0) math->add(to, element_at(b.values, pairs[i].b), 1);
+        if (magnitude(sums, to) >= threshold) pairs[kept++] = pairs[i];
+    }
+    SparseOut out;
+    if (sums && sparse_output(k, 0, kept, &a.shape, &out)) {
+        memcpy(out.values->data, sums->data, (size_t)kept * size);
+        for (int64_t i = 0; i < kept; i++) put_indices(&a, &b, pairs[i], tensor_i64(out.indices) + i * a.shape.rank);
+    }
+    tensor_unref(sums);
+    free(pairs);
+    return NULL;
+}
+
+/* The gradient of each operand is that of the sum at the same place, zero where the sum was dropped. */
+static void gather_gradient(const Tensor *grad, const Tensor *indices, const Tensor *sum_indices, Tensor *out) {
+    int rank = (int)indices->shape.dims[1];
+    int64_t n = indices->shape.dims[0], sums = sum_indices->shape.dims[0], j = 0;
+    size_t size = dtype_size(grad->dtype);
+    memset(out->data, 0, tensor_bytes(out));
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t *at = tensor_i64(indices) + i * rank;
+        while (j < sums && sparse_compare(tensor_i64(sum_indices) + j * rank, at, rank) < 0) j++;
+        if (j < sums && sparse_compare(tensor_i64(sum_indices) + j * rank, at, rank) == 0)
+            memcpy(element_to(out, i), element_at(grad, j), size);
+    }
+}
+
+static Error *run_add_grad(KernelContext *k) {
+    const Tensor *grad = k->in[0], *a = k->in[1], *b = k->in[2], *sum = k->in[3];
+    if (a->shape.rank != 2 || b->shape.rank != 2 || sum->shape.rank != 2)
+        return error_invalid("Inputs a_indices, b_indices and sum_indices should be matrices but received shapes: %s, %s and %s",
+                             shape_text(&a->shape).text, shape_text(&b->shape).text, shape_text(&sum->shape).text);
+    if (grad->shape.rank != 1 || grad->count != sum->shape.dims[0])
+        return error_invalid("# elements of backprop_val_grad and # rows of sum_indices should match (#nnz of sum): got %s and %s",
+                             shape_text(&grad->shape).text, shape_text(&sum->shape).text);
+    if (a->shape.dims[1] != b->shape.dims[1] || b->shape.dims[1] != sum->shape.dims[1])
+        return error_invalid("The densified operands should have the same ndims; got %lld, %lld and %lld",
+                             (long long)a->shape.dims[1], (long long)b->shape.dims[1], (long long)sum->shape.dims[1]);
+    Shape na = shape_vector(a->shape.dims[0]), nb = shape_vector(b->shape.dims[0]);
+    Tensor *to_a = kernel_output(k, 0, &na), *to_b = to_a ? kernel_output(k, 1, &nb) : NULL;
+    if (!to_b) return NULL;
+    gather_gradient(grad, a, sum, to_a);
+    gather_gradient(grad, b, sum, to_b);
+    return NULL;
+}
+
+/* Where one operand has nothing its value is zero. */
+static Error *extreme(KernelContext *k, bool max) {
+    SparseView a, b;
+    const RowMath *math = row_math(k->in[1]->dtype);
+    Error *err = two_views(k, &a, &b);
+    if (err) return err;
+    if (!math || !math->max)
+        return error_unimplemented("%.*s of type %s", STR_ARG(k->node->op), dtype_name(k->in[1]->dtype));
+    int64_t n = 0;
+    Pair *pairs = merge(a.indices, a.nnz, b.indices, b.nnz, a.shape.rank, &n);
+    size_t size = dtype_size(a.values->dtype);
+    Shape matrix = shape_matrix(n, a.shape.rank), vector = shape_vector(n);
+    Tensor *indices = kernel_output(k, 0, &matrix), *values = indices ? kernel_output(k, 1, &vector) : NULL;
+    for (int64_t i = 0; values && i < n; i++) {
+        char *to = element_to(values, i);
+        memcpy(to, pairs[i].a >= 0 ? element_at(a.values, pairs[i].a) : math->zero, size);
+        (max ? math->max : math->min)(to, pairs[i].b >= 0 ? element_at(b.values, pairs[i].b) : math->zero, 1);
+        put_indices(&a, &b, pairs[i], tensor_i64(indices) + i * a.shape.rank);
+    }
+    free(pairs);
+    return NULL;
+}
+
+static Error *run_maximum(KernelContext *k) {
+    return extreme(k, true);
+}
+static Error *run_minimum(KernelContext *k) {
+    return extreme(k, false);
+}
+
+/* ---- Reductions ---- */
+
+typedef struct ReduceState {
+    bool keep_dims;
+} ReduceState;
+
+static Error *reduce_init(const Node *node, void *state) {
+    return node_attr_bool(node, "keep_dims", &((ReduceState *)state)->keep_dims);
+}
+
+/* Which dimensions stay, and the shape of the result. */
+typedef struct Reduction {
+    SparseView v;
+    int kept[SHAPE_MAX_RANK], kept_count;
+    Shape kept_shape, out_shape;
+    int64_t *order; /* rows with the same kept indices lie together */
+    int64_t groups;
+} Reduction;
+
+static Error *reduction_plan(KernelContext *k, Reduction *r) {
+    const Tensor *axes = k->in[3];
+    bool drop[SHAPE_MAX_RANK] = {false}, keep_dims = ((const ReduceState *)k->state)->keep_dims;
+    Error *err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &r->v);
+    if (!err) err = sparse_check_inside(&r->v);
+    if (err) return err;
+    if (axes->shape.rank > 1)
+        return error_invalid("Expected reduction_axes to be a scalar or a vector: got shape %s", shape_text(&axes->shape).text);
+    int rank = r->v.shape.rank;
+    for (int64_t i = 0; i < axes->count; i++) {
+        int64_t axis = index_at(axes, i);
+        if (axis < -rank || axis >= rank)
+            return error_invalid("Invalid reduction dimension %lld, for input with %d dimensions.", (long long)axis, rank);
+        drop[axis < 0 ? axis + rank : axis] = true;
+    }
+    for (int d = 0; d < rank; d++) {
+        if (!drop[d]) {
+            r->kept_shape.dims[r->kept_shape.rank++] = r->v.shape.dims[d];
+            r->kept[r->kept_count++] = d;
+        }
+        if (!drop[d] || keep_dims) r->out_shape.dims[r->out_shape.rank++] = drop[d] ? 1 : r->v.shape.dims[d];
+    }
+    r->order = sparse_order(r->v.indices, r->v.nnz, rank, r->kept, r->kept_count);
+    return NULL;
+}
+
+static bool same_group(const Reduction *r, int64_t i, int64_t j) {
+    const int64_t *x = r->v.indices + r->order[i] * r->v.shape.rank, *y = r->v.indices + r->order[j] * r->v.shape.rank;
+    for (int c = 0; c < r->kept_count; c++) {
+        if (x[r->kept[c]] != y[r->kept[c]]) return false;
+    }
+    return true;
+}
+
+/* The value of the group that starts at i; returns where the next one starts. */
+static int64_t reduce_group(const Reduction *r, int64_t i, RowFn *fn, char *to) {
+    int64_t j = i + 1;
+    memcpy(to, element_at(r->v.values, r->order[i]), dtype_size(r->v.values->dtype));
+    for (; j < r->v.nnz && same_group(r, i, j); j++) fn(to, element_at(r->v.values, r->order[j]), 1);
+    return j;
+}
+
+static Error *reduce_dense(KernelContext *k, const Reduction *r, RowFn *fn) {
+    Tensor *out = kernel_output(k, 0, &r->out_shape);
+    if (!out) return NULL;
+    memset(out->data, 0, tensor_bytes(out));
+    for (int64_t i = 0; i < r->v.nnz;) {
+        const int64_t *at = r->v.indices + r->order[i] * r->v.shape.rank;
+        int64_t flat = 0;
+        for (int c = 0; c < r->kept_count; c++) flat = flat * r->kept_shape.dims[c] + at[r->kept[c]];
+        i = reduce_group(r, i, fn, element_to(out, flat));
+    }
+    return NULL;
+}
+
+static Error *reduce_sparse(KernelContext *k, const Reduction *r, RowFn *fn) {
+    int64_t groups = 0, n = 0;
+    for (int64_t i = 0; i < r->v.nnz; i++) groups += i == 0 || !same_group(r, i - 1, i);
+    SparseOut out;
+    if (!sparse_output(k, 0, groups, &r->out_shape, &out)) return NULL;
+    int rank = r->out_shape.rank;
+    for (int64_t i = 0; i < r->v.nnz; n++) {
+        const int64_t *at = r->v.indices + r->order[i] * r->v.shape.rank;
+        int64_t *to = tensor_i64(out.indices) + n * rank;
+        bool keep_dims = rank == r->v.shape.rank;
+        if (keep_dims) memset(to, 0, (size_t)rank * sizeof *to);
+        for (int c = 0; c < r->kept_count; c++) to[keep_dims ? r->kept[c] : c] = at[r->kept[c]];
+        i = reduce_group(r, i, fn, element_to(out.values, n));
+    }
+    return NULL;
+}
+
+static Error *reduce(KernelContext *k, bool max, bool sparse) {
+    const RowMath *math = row_math(k->in[1]->dtype);
+    RowFn *fn = math ? (max ? math->max : math->add) : NULL;
+    Reduction r = {0};
+    if (!fn) return error_unimplemented("%.*s of type %s", STR_ARG(k->node->op), dtype_name(k->in[1]->dtype));
+    Error *err = reduction_plan(k, &r);
+    if (!err) err = (sparse ? reduce_sparse : reduce_dense)(k, &r, fn);
+    free(r.order);
+    return err;
+}
+
+static Error *run_reduce_sum(KernelContext *k) {
+    return reduce(k, false, false);
+}
+static Error *run_reduce_max(KernelContext *k) {
+    return reduce(k, true, false);
+}
+static Error *run_reduce_sum_sparse(KernelContext *k) {
+    return reduce(k, false, true);
+}
+static Error *run_reduce_max_sparse(KernelContext *k) {
+    return reduce(k, true, true);
+}
+
+/* ---- Softmax ---- */
+
+static double value_at(const Tensor *t, int64_t i) {
+    return t->dtype == DT_DOUBLE  ? tensor_f64(t)[i]
+           : t->dtype == DT_FLOAT ? (double)tensor_f32(t)[i]
+                                  : (double)half_to_float(((const uint16_t *)t->data)[i]);
+}
+
+static void value_put(Tensor *t, int64_t i, double v) {
+    if (t->dtype == DT_DOUBLE) {
+        tensor_f64(t)[i] = v;
+    } else if (t->dtype == DT_FLOAT) {
+        tensor_f32(t)[i] = (float)v;
+    } else {
+        ((uint16_t *)t->data)[i] = float_to_half((float)v);
+    }
+}
+
+/* Over the values that share all indices but the last; what is not there counts as minus infinity. */
+static Error *run_softmax(KernelContext *k) {
+    Reduction r = {0};
+    Error *err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &r.v);
+    if (err) return err;
+    if (r.v.shape.rank < 2) return error_invalid("Input should have rank >= 2, got: %d", r.v.shape.rank);
+    err = sparse_check_inside(&r.v);
+    if (err) return err;
+    Tensor *out = kernel_output(k, 0, &r.v.values->shape);
+    if (!out) return NULL;
+    for (r.kept_count = 0; r.kept_count < r.v.shape.rank - 1; r.kept_count++) r.kept[r.kept_count] = r.kept_count;
+    r.order = sparse_order(r.v.indices, r.v.nnz, r.v.shape.rank, r.kept, r.kept_count);
+    for (int64_t i = 0, j; i < r.v.nnz; i = j) {
+        double top = value_at(r.v.values, r.order[i]), sum = 0;
+        for (j = i + 1; j < r.v.nnz && same_group(&r, i, j); j++) top = fmax(top, value_at(r.v.values, r.order[j]));
+        for (int64_t n = i; n < j; n++) sum += exp(value_at(r.v.values, r.order[n]) - top);
+        for (int64_t n = i; n < j; n++)
+            value_put(out, r.order[n], exp(value_at(r.v.values, r.order[n]) - top) / sum);
+    }
+    free(r.order);
+    return NULL;
+}
+
+const KernelDef sparse_math_cpu[] = {
+    {"SparseAdd", .run = run_add},
+    {"SparseAddGrad", .run = run_add_grad},
+    {"SparseSparseMaximum", .run = run_maximum},
+    {"SparseSparseMinimum", .run = run_minimum},
+    {"SparseReduceSum", .run = run_reduce_sum, .state_size = sizeof(ReduceState), .init = reduce_init},
+    {"SparseReduceMax", .run = run_reduce_max, .state_size = sizeof(ReduceState), .init = reduce_init},
+    {"SparseReduceSumSparse", .run = run_reduce_sum_sparse, .state_size = sizeof(ReduceState), .init = reduce_init},
+    {"SparseReduceMaxSparse", .run = run_reduce_max_sparse, .state_size = sizeof(ReduceState), .init = reduce_init},
+    {"SparseSoftmax", .run = run_softmax},
+    {0},
+};

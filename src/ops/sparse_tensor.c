@@ -1,0 +1,161 @@
+/* sparse_tensor.c: how sparse tensors are checked and ordered. */
+#include "ops/sparse_tensor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+Error *sparse_shape_of(const Tensor *vector, Shape *out) {
+    if (vector->shape.rank != 1)
+        return error_invalid("Input shape should be a vector but received shape %s", shape_text(&vector->shape).text);
+    if (vector->count > SHAPE_MAX_RANK)
+        return error_invalid("A sparse tensor of rank %lld is not supported", (long long)vector->count);
+    Shape s = {.rank = (int)vector->count};
+    for (int d = 0; d < s.rank; d++) {
+        s.dims[d] = index_at(vector, d);
+        if (s.dims[d] < 0) return error_invalid("Dimension %d of a sparse shape is negative: %lld", d, (long long)s.dims[d]);
+    }
+    *out = s;
+    return NULL;
+}
+
+Error *sparse_view(const char *what, const Tensor *indices, const Tensor *values, const Tensor *shape,
+                   SparseView *out) {
+    SparseView v = {.indices_tensor = indices, .values = values};
+    if (indices->shape.rank != 2)
+        return error_invalid("%s indices should be a matrix but received shape %s", what,
+                             shape_text(&indices->shape).text);
+    if (values && values->shape.rank != 1)
+        return error_invalid("%s values should be a vector but received shape %s", what,
+                             shape_text(&values->shape).text);
+    if (shape->shape.rank != 1)
+        return error_invalid("%s shape should be a vector but received shape %s", what,
+                             shape_text(&shape->shape).text);
+    v.nnz = indices->shape.dims[0];
+    if (values && values->count != v.nnz)
+        return error_invalid("%s: the number of values must match the first dimension of indices. Got %lld values, indices "
+                             "shape: %s",
+                             what, (long long)values->count, shape_text(&indices->shape).text);
+    if (shape->count != indices->shape.dims[1])
+        return error_invalid("%s: the rank of the shape must match the second dimension of indices. Got %lld dimensions, "
+                             "indices shape: %s",
+                             what, (long long)shape->count, shape_text(&indices->shape).text);
+    Error *err = sparse_shape_of(shape, &v.shape);
+    v.indices = indices->dtype == DT_INT64 ? tensor_i64(indices) : NULL;
+    if (!err) *out = v;
+    return err;
+}
+
+/* "indices[2] = [0,5]" and what is wrong with it. */
+static Error *index_error(const SparseView *s, int64_t i, const char *what) {
+    Shape at = {.rank = s->shape.rank};
+    for (int d = 0; d < at.rank; d++) at.dims[d] = index_at(s->indices_tensor, i * at.rank + d);
+    StrBuf text = {0};
+    for (int d = 0; d < at.rank; d++) strbuf_addf(&text, "%s%lld", d ? "," : "", (long long)at.dims[d]);
+    Error *err = error_invalid("indices[%lld] = [%.*s] %s", (long long)i, STR_ARG(strbuf_str(&text)), what);
+    strbuf_clear(&text);
+    return err;
+}
+
+static Error *outside(const SparseView *s, int64_t i) {
+    char text[320];
+    snprintf(text, sizeof text, "is out of bounds: need 0 <= index < %s", shape_text(&s->shape).text);
+    return index_error(s, i, text);
+}
+
+Error *sparse_check_indices(const SparseView *s, bool ordered) {
+    int rank = s->shape.rank;
+    for (int64_t i = 0; i < s->nnz; i++) {
+        int order = i == 0 ? 1 : 0;
+        for (int d = 0; d < rank; d++) {
+            int64_t at = index_at(s->indices_tensor, i * rank + d);
+            if (at < 0 || at >= s->shape.dims[d]) return outside(s, i);
+            if (order == 0) {
+                int64_t before = index_at(s->indices_tensor, (i - 1) * rank + d);
+                order = at > before ? 1 : at < before ? -1 : 0;
+            }
+        }
+        if (!ordered || order > 0) continue;
+        if (order == 0) return index_error(s, i, "is repeated");
+        return index_error(s, i,
+                           "is out of order. Many sparse ops require sorted indices.\n    Use `tf.sparse.reorder` to "
+                           "create a correctly ordered copy.\n\n");
+    }
+    return NULL;
+}
+
+Error *sparse_check_inside(const SparseView *s) {
+    return sparse_check_indices(s, false);
+}
+
+Error *sparse_shape_count(const Shape *s, int64_t *out) {
+    int64_t n = 1;
+    bool empty = false;
+    for (int d = 0; d < s->rank; d++) empty = empty || s->dims[d] == 0;
+    for (int d = 0; d < s->rank && !empty; d++) {
+        if (__builtin_mul_overflow(n, s->dims[d], &n))
+            return error_invalid("The number of elements of a sparse tensor of shape %s is too large",
+                                 shape_text(s).text);
+    }
+    *out = empty ? 0 : n;
+    return NULL;
+}
+
+/* ---- Order ---- */
+
+typedef struct RowOrder {
+    const int64_t *indices;
+    int rank, column_count;
+    const int *columns;
+} RowOrder;
+
+static bool comes_after(const RowOrder *o, int64_t a, int64_t b) {
+    const int64_t *x = o->indices + a * o->rank, *y = o->indices + b * o->rank;
+    for (int c = 0; c < o->column_count; c++) {
+        int d = o->columns ? o->columns[c] : c;
+        if (x[d] != y[d]) return x[d] > y[d];
+    }
+    return false;
+}
+
+/* Merges bottom up: stable, and one pass when the rows are sorted already. */
+int64_t *sparse_order(const int64_t *indices, int64_t nnz, int rank, const int *columns, int column_count) {
+    RowOrder o = {indices, rank, columns ? column_count : rank, columns};
+    int64_t *at = xmalloc((size_t)(nnz + 1) * sizeof *at);
+    bool sorted = true;
+    for (int64_t i = 0; i < nnz; i++) {
+        at[i] = i;
+        sorted = sorted && (i == 0 || !comes_after(&o, i - 1, i));
+    }
+    if (sorted) return at;
+    int64_t *to = xmalloc((size_t)(nnz + 1) * sizeof *to);
+    for (int64_t width = 1; width < nnz; width *= 2) {
+        for (int64_t from = 0; from < nnz; from += 2 * width) {
+            int64_t mid = from + width < nnz ? from + width : nnz, end = mid + width < nnz ? mid + width : nnz;
+            for (int64_t i = from, j = mid, n = from; n < end; n++) {
+                bool second = i == mid || (j < end && comes_after(&o, at[i], at[j]));
+                to[n] = second ? at[j++] : at[i++];
+            }
+        }
+        int64_t *swap = at;
+        at = to;
+        to = swap;
+    }
+    free(to);
+    return at;
+}
+
+void sparse_put_shape(Tensor *to, const Shape *shape) {
+    for (int d = 0; d < shape->rank; d++) tensor_i64(to)[d] = shape->dims[d];
+}
+
+bool sparse_output(KernelContext *k, int first, int64_t nnz, const Shape *shape, SparseOut *out) {
+    Shape matrix = shape_matrix(nnz, shape->rank), vector = shape_vector(nnz), dims = shape_vector(shape->rank);
+    out->indices = kernel_output(k, first, &matrix);
+    out->values = out->indices ? kernel_output(k, first + 1, &vector) : NULL;
+    out->shape = out->values ? kernel_output(k, first + 2, &dims) : NULL;
+    if (!out->shape) return false;
+    sparse_put_shape(out->shape, shape);
+    return true;
+}

@@ -1,0 +1,119 @@
+/* threadpool_test.c: posted tasks, loops in pieces, loops in loops, latches. */
+#include "base/threadpool.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/thread.h"
+#include "unit_test.h"
+
+static void count_one(void *arg) {
+    atomic_fetch_add((_Atomic int *)arg, 1);
+}
+
+static void freeing_the_pool_runs_what_was_posted(void **state) {
+    (void)state;
+    _Atomic int count = 0;
+    ThreadPool *pool = threadpool_new("test", 4);
+    for (int i = 0; i < 10000; i++) threadpool_post(pool, count_one, &count);
+    threadpool_free(pool);
+    assert_int_equal(atomic_load(&count), 10000);
+    threadpool_free(NULL);
+}
+
+typedef struct Marks {
+    ThreadPool *pool;
+    _Atomic int *marks;
+    int64_t offset;
+} Marks;
+
+static void mark_range(void *arg, int64_t begin, int64_t end) {
+    Marks *m = arg;
+    for (int64_t i = begin; i < end; i++) atomic_fetch_add(&m->marks[m->offset + i], 1);
+}
+
+static void every_element_is_visited_once(void **state) {
+    (void)state;
+    ThreadPool *pool = threadpool_new("test", 4);
+    const int64_t sizes[] = {0, 1, 2, 7, 16, 17, 1000, 4097};
+    const int64_t grains[] = {0, 1, 3, 64, 5000};
+    for (int i = 0; i < 8; i++) {
+        for (int j = 0; j < 5; j++) {
+            Marks m = {.marks = xcalloc((size_t)sizes[i] + 1, sizeof(_Atomic int))};
+            threadpool_parallel_for(j % 2 ? pool : NULL, sizes[i], grains[j], mark_range, &m);
+            for (int64_t k = 0; k < sizes[i]; k++) assert_int_equal(atomic_load(&m.marks[k]), 1);
+            assert_int_equal(atomic_load(&m.marks[sizes[i]]), 0);
+            free(m.marks);
+        }
+    }
+    threadpool_free(pool);
+}
+
+enum { ROWS = 64, COLUMNS = 200 };
+
+static void mark_rows(void *arg, int64_t begin, int64_t end) {
+    Marks *m = arg;
+    for (int64_t i = begin; i < end; i++) {
+        Marks row = {.marks = m->marks, .offset = i * COLUMNS};
+        threadpool_parallel_for(m->pool, COLUMNS, 8, mark_range, &row);
+    }
+}
+
+static void loops_may_be_nested_in_one_pool(void **state) {
+    (void)state;
+    ThreadPool *pool = threadpool_new("test", 3);
+    Marks m = {.pool = pool, .marks = xcalloc(ROWS * COLUMNS, sizeof(_Atomic int))};
+    for (int round = 0; round < 20; round++) threadpool_parallel_for(pool, ROWS, 1, mark_rows, &m);
+    for (int i = 0; i < ROWS * COLUMNS; i++) assert_int_equal(atomic_load(&m.marks[i]), 20);
+    free(m.marks);
+    threadpool_free(pool);
+}
+
+typedef struct Chain {
+    ThreadPool *pool;
+    Latch done;
+    _Atomic int left;
+} Chain;
+
+static void post_again(void *arg) {
+    Chain *c = arg;
+    if (atomic_fetch_sub(&c->left, 1) > 0) {
+        latch_add(&c->done, 1);
+        threadpool_post(c->pool, post_again, c);
+    }
+    latch_done(&c->done);
+}
+
+static void tasks_may_post_tasks(void **state) {
+    (void)state;
+    Chain c = {.pool = threadpool_new("test", 2), .left = 5000};
+    latch_init(&c.done, 3);
+    for (int i = 0; i < 3; i++) threadpool_post(c.pool, post_again, &c);
+    latch_wait(&c.done);
+    latch_clear(&c.done);
+    threadpool_free(c.pool);
+}
+
+static void a_latch_gives_up_after_its_time(void **state) {
+    (void)state;
+    Latch l;
+    latch_init(&l, 1);
+    int64_t start = clock_mono_ms();
+    assert_false(latch_wait_for(&l, 30));
+    assert_true(clock_mono_ms() - start >= 29);
+    latch_done(&l);
+    assert_true(latch_wait_for(&l, 0));
+    assert_true(latch_wait_for(&l, -1));
+    latch_wait(&l);
+    latch_clear(&l);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(freeing_the_pool_runs_what_was_posted), cmocka_unit_test(every_element_is_visited_once),
+        cmocka_unit_test(loops_may_be_nested_in_one_pool), cmocka_unit_test(tasks_may_post_tasks), cmocka_unit_test(a_latch_gives_up_after_its_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
