@@ -15,10 +15,10 @@ FLAGS_debug := -O0 -g
 FLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FLAGS_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes -Werror
-PKGS := libnghttp2 libuv libprotobuf-c zlib libcjson
+PKGS := libnghttp2 libuv libprotobuf-c zlib libcjson libpng libjpeg
 
 CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE $(FLAGS_$(MODE)) -fno-math-errno -fvisibility=hidden -fPIC -pthread -Isrc -Iinclude -I$(B)/gen
-LIBS = $(shell pkg-config --libs $(PKGS)) -ldnnl -lgomp -lsnappy -lm -pthread
+LIBS = $(shell pkg-config --libs $(PKGS)) -ldnnl -lgomp -lsnappy -lgif -lm -pthread
 
 PROTOS := $(wildcard proto/*.proto)
 GEN_C := $(PROTOS:proto/%.proto=$(B)/gen/proto/%.pb-c.c)

@@ -9,7 +9,7 @@
 #include "cluster/codec.h"
 #include "cluster/worker_service.h"
 
-enum { FIRST_LOOK_MS = 1000 }; /* after that long a missing task is worth a line in the log */
+enum { CLOSE_MS = 5000, FIRST_LOOK_MS = 1000 }; /* after that long a missing task is worth a line in the log */
 
 Error *task_passes_filters(Str task_name, char **filters, size_t count, bool *passes) {
     DeviceName task, filter;
@@ -230,15 +230,22 @@ Error *session_tasks_open(SessionTasks *t, const MasterOptions *o, Str handle, c
     return err;
 }
 
+/* Waits for the answers: who stops next must not take the requests with it. */
 void session_tasks_close(SessionTasks *t, Str handle) {
     Pb__DeleteWorkerSessionRequest request = PB__DELETE_WORKER_SESSION_REQUEST__INIT;
     request.session_handle = (char *)handle.ptr;
-    for (int i = 0; i < t->task_count; i++) {
-        if (t->tasks[i].local)
+    WorkerCalls *calls = worker_calls_new(t->task_count);
+    for (int i = t->task_count - 1; i >= 0; i--) {
+        Message m = {0};
+        if (t->tasks[i].local) {
             worker_delete_session(t->tasks[i].local, handle);
-        else
-            worker_client_post(&t->tasks[i], "DeleteWorkerSession", &request.base, 10000);
+        } else {
+            codec_pack(&request.base, &m);
+            worker_calls_start(calls, i, &t->tasks[i], "DeleteWorkerSession", &m, (CallOptions){.timeout_ms = CLOSE_MS});
+        }
     }
+    worker_calls_wait(calls, -1);
+    worker_calls_free(calls);
 }
 
 void session_tasks_clear(SessionTasks *t) {

@@ -95,8 +95,8 @@ Error *cluster_spec_from_json(Str json, ClusterSpec *out, char **job, int *index
     cJSON_ArrayForEach(item, jobs) {
         if (!err && !(jobs == root && cJSON_IsObject(task) && item == task)) err = add_job(out, item);
     }
-    if (!err && jobs != root && cJSON_IsObject(task)) err = read_task(task, job, index);
     if (!err && out->count == 0) err = error_invalid("Cluster description names no task");
+    if (!err && jobs != root && cJSON_IsObject(task)) err = read_task(task, job, index);
     cJSON_Delete(root);
     if (err) cluster_spec_clear(out);
     return err;

@@ -38,7 +38,7 @@ static Error *find_tensor(const Graph *g, Str name, const char *what, Output *ou
     out->node = graph_find(g, node);
     out->index = index;
     if (!out->node) return error_not_found("%s %.*s: not found", what, STR_ARG(name));
-    if (out->node->info && index >= out->node->output_count)
+    if (out->node->info && out->node->output_count && index >= out->node->output_count)
         return error_invalid("%s %.*s: output index too large, must be < %d", what, STR_ARG(name), out->node->output_count);
     return NULL;
 }
@@ -56,6 +56,7 @@ static Error *find_feeds(Pruner *p) {
         Output o;
         Error *err = find_tensor(p->g, name, "FeedInputs: unable to find feed output", &o);
         if (!err && !o.node->info) err = error_not_found("Op type not registered '%.*s', so %.*s cannot be fed", STR_ARG(o.node->op), STR_ARG(name));
+        if (!err && !o.node->output_count) err = error_invalid("FeedInputs: %.*s produces no output that could be fed", STR_ARG(name));
         if (err) return err;
         if (feed_of(p, o) >= 0) return error_invalid("Endpoint \"%.*s\" fed more than once.", STR_ARG(name));
         p->feeds[i] = o;

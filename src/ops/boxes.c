@@ -102,7 +102,7 @@ static void suppress_step(Suppression *s) {
     bool ruled_out = false;
     for (int64_t j = s->found - 1; j >= best.compared && !ruled_out; j--) {
         float overlap = overlap_of(s->boxes + 4 * (int64_t)best.box, s->boxes + 4 * (int64_t)s->selected[j].box);
-        best.score *= overlap <= s->iou_threshold ? expf(s->soft_scale * overlap * overlap) : 0;
+        best.score *= s->soft || overlap <= s->iou_threshold ? expf(s->soft_scale * overlap * overlap) : 0;
         if (!s->soft && overlap > s->iou_threshold) ruled_out = true;
         if (best.score <= s->score_threshold) break;
     }

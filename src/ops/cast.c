@@ -38,6 +38,15 @@ INLINE uint64_t to_uint64(double v) {
     return (uint64_t)to_int64(v);
 }
 
+INLINE int32_t clamp(int32_t v, int32_t low, int32_t high) {
+    return v < low ? low : v > high ? high : v;
+}
+
+/* A float too large for an int8 or int16 is undefined in TensorFlow: its vector code, which takes LANES elements at a
+ * time, saturates, and what remains at the end of a tensor wraps around. So it is here. */
+enum { LANES_F32 = 32, LANES_F64 = 16, LANES_F16 = 16, LANES_BF16 = 8 };
+static const int64_t LANES_NEVER = INT64_MAX;
+
 #define IMAG(s) 0
 
 #define TO_INT32(v) to_int32((double)(v))
@@ -46,29 +55,38 @@ INLINE uint64_t to_uint64(double v) {
 #define TO_UINT64(v) to_uint64((double)(v))
 #define S float
 #define REAL(s) (s)
+#define LANES LANES_F32
 #define FROM(to) f32_to_##to
 #include "ops/cast_from.inc"
+#undef LANES
 #undef S
 #undef REAL
 #undef FROM
 #define S double
 #define REAL(s) (s)
+#define LANES LANES_F64
 #define FROM(to) f64_to_##to
 #include "ops/cast_from.inc"
+#undef LANES
 #undef S
 #undef REAL
 #undef FROM
 #define S uint16_t
 #define REAL(s) half_to_float(s)
+#define LANES LANES_F16
 #define FROM(to) f16_to_##to
 #include "ops/cast_from.inc"
+#undef LANES
 #undef S
 #undef REAL
 #undef FROM
 #define S uint16_t
 #define REAL(s) bfloat16_to_float(s)
+#define LANES LANES_BF16
 #define FROM(to) bf16_to_##to
 #include "ops/cast_from.inc"
+#undef LANES
+#define LANES LANES_NEVER
 #undef S
 #undef REAL
 #undef FROM
@@ -213,6 +231,27 @@ static Tensor *clear_fraction(KernelContext *k, const Tensor *x, int bits) {
     return t;
 }
 
+/* Elements a thread takes at a time: a multiple of all LANES, so that only the end of the tensor is left over. */
+enum { CAST_BLOCK = 4096 };
+
+typedef struct CastJob {
+    UnaryLoop *loop;
+    const Tensor *x;
+    Tensor *z;
+} CastJob;
+static void cast_range(void *arg, int64_t begin, int64_t end) {
+    const CastJob *job = arg;
+    int64_t first = begin * CAST_BLOCK, last = end * CAST_BLOCK < job->x->count ? end * CAST_BLOCK : job->x->count;
+    job->loop(NULL, (char *)job->z->data + (size_t)first * dtype_size(job->z->dtype),
+              (const char *)job->x->data + (size_t)first * dtype_size(job->x->dtype), last - first);
+}
+static Error *cast_elements(KernelContext *k, UnaryLoop *loop) {
+    CastJob job = {loop, k->in[0], kernel_output_from(k, 0, 0, &k->in[0]->shape)};
+    if (!job.z) return NULL;
+    threadpool_parallel_for(k->pool, (job.x->count + CAST_BLOCK - 1) / CAST_BLOCK, 8, cast_range, &job);
+    return NULL;
+}
+
 static Error *cast_run(KernelContext *k) {
     const CastState *st = k->state;
     Tensor *x = k->in[0];
@@ -223,11 +262,11 @@ static Error *cast_run(KernelContext *k) {
     int drop = fraction_bits(st->from) - fraction_bits(st->to);
     bool shorten =
         st->truncate && drop > 0 && fraction_bits(st->to) > 0 && (x->dtype == DT_FLOAT || x->dtype == DT_DOUBLE);
-    if (!shorten) return unary_run(k, st->loop);
+    if (!shorten) return cast_elements(k, st->loop);
     Tensor *shorter = clear_fraction(k, x, drop);
     if (!shorter) return NULL;
     k->in[0] = shorter;
-    Error *err = unary_run(k, st->loop);
+    Error *err = cast_elements(k, st->loop);
     k->in[0] = x;
     tensor_unref(shorter);
     return err;

@@ -5,7 +5,7 @@
 
 #include "base/float16.h"
 #include "base/memory.h"
-#include "io/png.h"
+#include "io/image.h"
 #include "ops/op_list.h"
 #include "proto/wire.h"
 #include "tensor/tensor_proto.h"
@@ -108,7 +108,7 @@ static Error *put_image(const ImageState *s, const Tensor *t, int64_t i, uint8_t
         from = tensor_u8(t) + i * count * channels;
     else
         normalize(s, t, i * count * channels, count, channels, pixels);
-    Error *err = png_encode(from, height, width, channels, &png);
+    Error *err = image_encode_png(from, height, width, channels, 1, -1, &png);
     if (!err) {
         wire_put_uint(content, 1, (uint64_t)height);
         wire_put_uint(content, 2, (uint64_t)width);

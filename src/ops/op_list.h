@@ -55,6 +55,14 @@
     ROW(stitch) \
     ROW(unique) \
     ROW(segment_ops) \
+    ROW(parse_sequence) \
+    ROW(session_handle) \
+    ROW(unigram_sampler) \
+    ROW(nms) \
+    ROW(ctc) \
+    ROW(special_ops) \
+    ROW(search_ops) \
+    ROW(fft_ops) \
     ROW(linalg) \
     ROW(sparse_dense) \
     ROW(sparse_math) \
@@ -88,7 +96,26 @@
     ROW(crop_and_resize) \
     ROW(color) \
     ROW(boxes) \
-    ROW(warp)
+    ROW(warp) \
+    ROW(image_io) \
+    ROW(quantize) \
+    ROW(fake_quant) \
+    ROW(dataset_source) \
+    ROW(dataset_file) \
+    ROW(dataset_map) \
+    ROW(dataset_parallel_map) \
+    ROW(dataset_interleave) \
+    ROW(dataset_batch) \
+    ROW(dataset_shuffle) \
+    ROW(dataset_cache) \
+    ROW(dataset_sequence) \
+    ROW(dataset_window) \
+    ROW(dataset_group) \
+    ROW(dataset_choose) \
+    ROW(dataset_prefetch) \
+    ROW(dataset_consume) \
+    ROW(dataset_iterator) \
+    ROW(dataset_optional)
 
 #define DECLARE(name)                \
     extern const OpDef name##_ops[]; \

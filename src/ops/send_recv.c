@@ -71,7 +71,7 @@ static Error *run_send(KernelContext *k) {
 static void received(void *arg, Error *err, Tensor *value, bool is_dead) {
     KernelContext *k = arg;
     if (!err && !is_dead && value->dtype != kernel_output_type(k, 0)) {
-        err = error_internal("Received a tensor of type %s where %s was expected", dtype_name(value->dtype), dtype_name(kernel_output_type(k, 0)));
+        err = error_invalid("Received a tensor of type %s where %s was expected", dtype_name(value->dtype), dtype_name(kernel_output_type(k, 0)));
         tensor_unref(value);
     } else if (!err && !is_dead) {
         kernel_set_output(k, 0, value);

@@ -37,10 +37,14 @@ typedef struct CrossState {
 
 static Error *cross_init(const Node *node, void *state) {
     CrossState *s = state;
-    DataType *types = NULL;
+    DataType *types = NULL, *sparse_types = NULL;
+    int sparse_type_count = 0;
     Error *err = node_attr_int(node, "N", &s->sparse_count);
+    if (!err) err = node_attr_types(node, "sparse_types", &sparse_types, &sparse_type_count);
     if (!err) err = node_attr_types(node, "dense_types", &types, &s->dense_count);
+    if (!err && sparse_type_count != s->sparse_count) err = error_invalid("sparse_types must have N elements");
     free(types);
+    free(sparse_types);
     return err;
 }
 

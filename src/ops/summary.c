@@ -206,7 +206,7 @@ static Error *run_merge(KernelContext *k) {
 
 static Error *put_tensor(KernelContext *k, Str tag, Str node_name, const Tensor *t, Str metadata) {
     StrBuf proto = {0}, value = {0}, summary = {0};
-    tensor_proto_encode(t, &proto);
+    tensor_proto_encode_readable(t, &proto);
     if (tag.len) wire_put_bytes(&value, 1, tag);
     if (node_name.len) wire_put_bytes(&value, 7, node_name);
     wire_put_bytes(&value, 8, strbuf_str(&proto));

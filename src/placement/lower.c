@@ -11,7 +11,7 @@
 #include "graph/function.h"
 #include "placement/device_name.h"
 
-enum { MAX_DEPTH = 48, MAX_NODES = 4000000 };
+enum { MAX_DEPTH = 48, MAX_NODES = 1000000 };
 
 typedef struct Pending {
     Node *node;

@@ -2,11 +2,14 @@
 #include "runtime/function_runtime.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/hashmap.h"
 #include "base/memory.h"
 #include "runtime/step_context.h"
+
+enum { MAX_CALLS = 2000 }; /* under way in one step; more is a function that calls itself without end */
 
 typedef struct Compiled {
     char *key;
@@ -164,6 +167,7 @@ static void run_done(void *arg, Error *err) {
     Run *run = arg;
     for (int i = 0; !err && i < run->ret_count; i++)
         if (!run->rets[i]) err = error_invalid("Retval[%d] does not have value", i);
+    atomic_fetch_sub(&run->context->function_calls, 1);
     run->done(run->arg, err, run->rets, run->ret_count);
     for (int i = 0; i < run->arg_count; i++) tensor_unref(run->args[i]);
     for (int i = 0; i < run->ret_count; i++) tensor_unref(run->rets[i]);
@@ -192,6 +196,9 @@ void function_run_in(StepContext *context, Device *device, Str name_attr_list, T
                    : error_internal("Function %.*s cannot be run here", STR_ARG(func_name(name_attr_list)));
     if (!run->early && run->compiled->arg_count != arg_count)
         run->early = error_invalid("Function %.*s takes %d arguments, got %d", STR_ARG(func_name(name_attr_list)), run->compiled->arg_count, arg_count);
+    if (atomic_fetch_add(&context->function_calls, 1) >= MAX_CALLS && !run->early)
+        run->early = error_new(CODE_RESOURCE_EXHAUSTED, "%d function calls are under way in one step when %.*s is called: is there a recursion that does not end?",
+                               MAX_CALLS, STR_ARG(func_name(name_attr_list)));
     run->args = xcalloc((size_t)arg_count, sizeof(Tensor *));
     for (run->arg_count = 0; run->arg_count < arg_count; run->arg_count++) run->args[run->arg_count] = tensor_ref(args[run->arg_count]);
     run->ret_count = run->early ? 0 : run->compiled->ret_count;

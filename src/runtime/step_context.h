@@ -18,4 +18,5 @@ struct StepContext {
     ThreadPool *pool;
     ThreadPool *blocking; /* for the few things that must wait in a thread; see runtime/closure.h */
     StepStats *stats; /* (optional) what ran when */
+    _Atomic int function_calls; /* under way; see function_runtime.c */
 };

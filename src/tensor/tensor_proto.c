@@ -326,3 +326,12 @@ void tensor_proto_encode(const Tensor *t, StrBuf *out) {
     strbuf_clear(&lengths);
     strbuf_clear(&bytes);
 }
+
+void tensor_proto_encode_readable(const Tensor *t, StrBuf *out) {
+    if (t->dtype != DT_STRING) {
+        tensor_proto_encode(t, out);
+        return;
+    }
+    put_type_and_shape(t, out);
+    for (int64_t i = 0; i < t->count; i++) wire_put_bytes(out, STRING_VAL, tstring_str(&tensor_str(t)[i]));
+}

@@ -10,6 +10,9 @@ Error *tensor_proto_decode(Str bytes, Tensor **out) MUST_CHECK;
 /* dtype, shape, then everything in tensor_content (never shortened). Empty variants are written as such. */
 void tensor_proto_encode(const Tensor *t, StrBuf *out);
 
+/* The same, but strings are in string_val, the only place where Python's make_ndarray looks for them: for files. */
+void tensor_proto_encode_readable(const Tensor *t, StrBuf *out);
+
 /* The same up to and with the length of tensor_content, for plain dtypes: the elements follow as they lie in memory. */
 void tensor_proto_encode_header(const Tensor *t, StrBuf *out);
 

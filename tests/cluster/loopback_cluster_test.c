@@ -460,6 +460,64 @@ static void a_callable_runs_until_it_is_released(void **state) {
     expect_ok(close_session(cluster, WORKER0, s));
 }
 
+/* ---- A worker, asked directly ---- */
+
+static Error *call_worker(int task, const char *method, StrBuf *request) {
+    char path[100];
+    Message m = {0}, reply = {0};
+    snprintf(path, sizeof path, "/tensorflow.WorkerService/%s", method);
+    message_add_copy(&m, strbuf_str(request));
+    strbuf_clear(request);
+    Error *err = channel_call_wait(cluster->channels[task], path, &m, (CallOptions){.timeout_ms = 100}, &reply);
+    message_clear(&reply);
+    return err;
+}
+
+static void a_worker_refuses_what_it_does_not_know(void **state) {
+    (void)state;
+    StrBuf b = {0};
+    wire_put_bytes(&b, 1, STR("nobody"));
+    expect_error(call_worker(PS0, "RegisterGraph", &b), CODE_ABORTED, "Session handle is not found: nobody");
+    wire_put_bytes(&b, 8, STR("nobody"));
+    wire_put_bytes(&b, 1, STR("graph"));
+    expect_error(call_worker(PS0, "RunGraph", &b), CODE_ABORTED, "Session handle is not found");
+    wire_put_uint(&b, 1, 5);
+    wire_put_bytes(&b, 2, STR("not a key"));
+    expect_error(call_worker(PS0, "RecvTensor", &b), CODE_INVALID_ARGUMENT, "Invalid rendezvous key: not a key");
+    wire_put_uint(&b, 1, 5);
+    wire_put_bytes(&b, 2, STR("/job:ps/replica:0/task:0/device:CPU:0;0000000000000001;/job:w/device:CPU:0;edge;0:0"));
+    expect_error(call_worker(PS0, "RecvTensor", &b), CODE_ABORTED, "different device incarnation");
+    wire_put_uint(&b, 1, 5);
+    expect_ok(call_worker(PS0, "CleanupGraph", &b));
+    wire_put_bytes(&b, 1, STR("nobody"));
+    expect_ok(call_worker(PS0, "DeleteWorkerSession", &b));
+    expect_error(call_worker(PS0, "NoSuchMethod", &b), CODE_UNIMPLEMENTED, NULL);
+    strbuf_add(&b, STR("\xff\xff"));
+    expect_error(call_worker(PS0, "RunGraph", &b), CODE_INVALID_ARGUMENT, "Malformed");
+}
+
+static uint64_t incarnation_of(int task) {
+    Message request = {0}, reply = {0};
+    uint64_t found = 0;
+    expect_ok(channel_call_wait(cluster->channels[task], "/tensorflow.WorkerService/GetStatus", &request, (CallOptions){.timeout_ms = PATIENCE_MS}, &reply));
+    WireReader device = wire_reader(reply_field(&reply, 1, NULL));
+    while (wire_next(&device))
+        if (device.field == 6) found = device.number;
+    message_clear(&reply);
+    return found;
+}
+
+static void a_receive_that_is_given_up_leaves_nothing(void **state) {
+    (void)state;
+    StrBuf b = {0}, key = {0};
+    strbuf_addf(&key, "%s/device:CPU:0;%016llx;/job:w/device:CPU:0;edge;0:0", cluster->spec.tasks[PS0].name, (unsigned long long)incarnation_of(PS0));
+    wire_put_uint(&b, 1, 77);
+    wire_put_bytes(&b, 2, strbuf_str(&key));
+    expect_error(call_worker(PS0, "RecvTensor", &b), CODE_DEADLINE_EXCEEDED, NULL); /* of a step nobody runs */
+    await_number(cluster, PS0, "steps_held", 0);
+    strbuf_clear(&key);
+}
+
 /* ---- Many at once ---- */
 
 typedef struct Client {
@@ -675,6 +733,8 @@ int main(void) {
         SHARED(a_step_is_run_in_parts),
         SHARED(closing_a_session_ends_its_partial_runs),
         SHARED(a_callable_runs_until_it_is_released),
+        SHARED(a_worker_refuses_what_it_does_not_know),
+        SHARED(a_receive_that_is_given_up_leaves_nothing),
         SHARED(many_clients_at_two_masters),
     };
     const struct CMUnitTest own[] = {

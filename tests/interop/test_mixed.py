@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 from tensorflow import nn as nn2
+from tensorflow.python.client import timeline
 
 import models
 import training
 
 MODELS = pytest.mark.parametrize("model", ["softmax", "mlp", "cnn"])
+MASTERS = pytest.mark.parametrize("master", [("worker", 0), ("worker", 1), ("ps", 0)], ids=["w0", "w1", "ps"])
 KINDS = pytest.mark.parametrize("kind", ["ref", "resource"])
 
 
@@ -127,7 +129,7 @@ def loop_graph(version, place, nested=False):
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("nested", [False, True], ids=["plain", "nested"])
-@pytest.mark.parametrize("master", [("worker", 0), ("worker", 1), ("ps", 0)], ids=["w0", "w1", "ps"])
+@MASTERS
 def test_while_loop_spans_tasks(mixed, version, nested, master):
     feeds = {"x:0": np.arange(6, dtype=np.float32).reshape(2, 3) / 5, "n:0": 7}
     with tf.Session(graph=loop_graph(version, False, nested)) as s:
@@ -141,7 +143,7 @@ def test_while_loop_spans_tasks(mixed, version, nested, master):
 
 
 @pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize("master", [("worker", 0), ("worker", 1), ("ps", 0)], ids=["w0", "w1", "ps"])
+@MASTERS
 def test_cond_spans_tasks(mixed, graph, version, master):
     with control_flow(version):
         with tf.device("/job:ps/task:0"):
@@ -167,7 +169,7 @@ def test_cond_spans_tasks(mixed, graph, version, master):
             np.testing.assert_array_equal(got[1], [slope] * 3)
 
 
-@pytest.mark.parametrize("master", [("worker", 0), ("worker", 1), ("ps", 0)], ids=["w0", "w1", "ps"])
+@MASTERS
 def test_every_dtype_crosses(mixed, graph, master):
     """A tensor of each dtype goes ps -> worker 0 -> worker 1 and comes back the same, also empty and scalar."""
     values = [np.arange(6).reshape(2, 3).astype(t) for t in
@@ -227,3 +229,81 @@ def test_ops_that_grappler_fuses(mixed, graph, master):
                 s.run(one, feeds)
             for a, b in zip(s.run(outs, feeds), want):
                 np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+
+@MASTERS
+def test_full_trace(mixed, graph, master):
+    """Every task sends its part of the step's trace and its partition of the graph, whoever is the master."""
+    with tf.device("/job:ps/task:0"):
+        v = tf.Variable(tf.ones([8, 8]))
+    with tf.device("/job:worker/task:0"):
+        a = tf.matmul(v, v, name="first_product")
+    with tf.device("/job:worker/task:1"):
+        b = tf.matmul(a, v, name="second_product")
+    metadata = tf.RunMetadata()
+    options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=True)
+    with training.session(mixed.target(*master), graph) as s:
+        s.run(v.initializer)
+        np.testing.assert_array_equal(s.run(b, options=options, run_metadata=metadata), np.full([8, 8], 64))
+    names = {n.node_name: d.device for d in metadata.step_stats.dev_stats for n in d.node_stats}
+    assert "worker/replica:0/task:0" in names["first_product"] and "worker/replica:0/task:1" in names["second_product"]
+    assert len(metadata.partition_graphs) >= 3
+    assert timeline.Timeline(metadata.step_stats).generate_chrome_trace_format()
+
+
+@MASTERS
+def test_errors_cross(mixed, graph, master):
+    """An op that fails on any task fails the step with its code and its node, and the session goes on."""
+    outs = {}
+    for device in ("/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1"):
+        with tf.device(device):
+            x = tf.placeholder_with_default(np.float32([1.0]), [1])
+            outs[device] = tf.check_numerics(x / 0.0, "not a number here", name="guard" + device.replace("/", "_").replace(":", "_"))
+    with training.session(mixed.target(*master), graph) as s:
+        for out in outs.values():
+            with tf.device("/job:worker/task:0"):
+                far = out + 1.0
+            with pytest.raises(tf.errors.InvalidArgumentError, match="not a number here") as error:
+                s.run(far)
+            assert error.value.op.name == out.op.name
+            assert s.run(tf.constant(2.0)) == 2.0
+
+
+@MASTERS
+def test_timeout_and_isolated_state(mixed, graph, master):
+    with tf.device("/job:ps/task:0"):
+        queue = tf.FIFOQueue(1, tf.float32)
+        v = tf.Variable(1.0, use_resource=True)
+    with tf.device("/job:worker/task:0"):
+        near = queue.dequeue() + v
+    with tf.device("/job:worker/task:1"):
+        out = near * 2.0
+    with tf.Session(mixed.target(*master), graph=graph, config=training.config(isolate_session_state=True)) as s:
+        s.run(v.initializer)
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            s.run(out, options=tf.RunOptions(timeout_in_ms=300))
+        s.run(queue.enqueue(4.0))
+        assert s.run(out) == 10.0
+    with training.session(mixed.target(*master), graph) as s:
+        with pytest.raises(tf.errors.FailedPreconditionError):
+            s.run(v)
+
+
+@MASTERS
+@pytest.mark.parametrize("sharded", [False, True], ids=["whole", "sharded"])
+def test_checkpoint_of_a_mixed_cluster(mixed, graph, master, sharded, tmp_path):
+    values = np.arange(12, dtype=np.float32).reshape(3, 4)
+    variables = []
+    for device in ("/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1"):
+        with tf.device(device):
+            variables.append(tf.Variable(values * len(variables), name="v%d" % len(variables)))
+    saver = tf.train.Saver(sharded=sharded)
+    zero = [v.assign(tf.zeros([3, 4])) for v in variables]
+    with training.session(mixed.target(*master), graph) as s:
+        s.run([v.initializer for v in variables])
+        path = saver.save(s, str(tmp_path / "model"))
+        s.run(zero)
+        saver.restore(s, path)
+        for i, got in enumerate(s.run(variables)):
+            np.testing.assert_array_equal(got, values * i)

@@ -156,7 +156,7 @@ Error *iterator_next(DatasetIterator *it, IteratorContext *c, Tensor **out, bool
     for (int i = 0; i < it->dataset->component_count; i++) out[i] = NULL;
     Error *err = iterator_cancelled(c);
     if (!err) err = it->kind->next(it, c, out, end);
-    if (err || *end) element_clear(out, it->dataset->component_count);
+    if (err || *end) tuple_clear(out, it->dataset->component_count);
     return err;
 }
 
@@ -207,38 +207,38 @@ Error *dataset_call(Closure *f, IteratorContext *c, Tensor *const *args, int arg
     Error *err = closure_call(f, c->scope, c->cancel, args, arg_count, &rets, &ret_count);
     if (err) return err;
     err = dataset_check_results(rets, ret_count, types, count);
-    if (!err) element_move(out, rets, count);
-    element_free(rets, ret_count);
+    if (!err) tuple_move(out, rets, count);
+    tuple_free(rets, ret_count);
     return err;
 }
 
 /* ---- Elements ---- */
 
-Tensor **element_new(int count) {
+Tensor **tuple_new(int count) {
     return xcalloc((size_t)count + 1, sizeof(Tensor *));
 }
 
-void element_clear(Tensor **e, int count) {
+void tuple_clear(Tensor **e, int count) {
     for (int i = 0; i < count; i++) {
         tensor_unref(e[i]);
         e[i] = NULL;
     }
 }
 
-void element_free(Tensor **e, int count) {
+void tuple_free(Tensor **e, int count) {
     if (!e) return;
-    element_clear(e, count);
+    tuple_clear(e, count);
     free(e);
 }
 
-void element_move(Tensor **to, Tensor **from, int count) {
+void tuple_move(Tensor **to, Tensor **from, int count) {
     for (int i = 0; i < count; i++) {
         to[i] = from[i];
         from[i] = NULL;
     }
 }
 
-void element_copy(Tensor **to, Tensor *const *from, int count) {
+void tuple_copy(Tensor **to, Tensor *const *from, int count) {
     for (int i = 0; i < count; i++) to[i] = tensor_ref(from[i]);
 }
 

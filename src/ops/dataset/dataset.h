@@ -97,12 +97,12 @@ Error *iterator_restore_input(DatasetIterator *it, IteratorContext *c, IteratorS
 Error *dataset_call(Closure *f, IteratorContext *c, Tensor *const *args, int arg_count, const DataType *types, int count, Tensor **out) MUST_CHECK;
 Error *dataset_check_results(Tensor *const *rets, int ret_count, const DataType *types, int count) MUST_CHECK;
 
-/* ---- Elements ---- */
-Tensor **element_new(int count); /* of NULLs */
-void element_clear(Tensor **e, int count); /* unrefs and NULLs */
-void element_free(Tensor **e, int count);  /* NULL is allowed */
-void element_move(Tensor **to, Tensor **from, int count);
-void element_copy(Tensor **to, Tensor *const *from, int count); /* more references */
+/* ---- Elements: tuples of tensors ---- */
+Tensor **tuple_new(int count); /* of NULLs */
+void tuple_clear(Tensor **e, int count); /* unrefs and NULLs */
+void tuple_free(Tensor **e, int count);  /* NULL is allowed */
+void tuple_move(Tensor **to, Tensor **from, int count);
+void tuple_copy(Tensor **to, Tensor *const *from, int count); /* more references */
 
 /* ---- Threads ---- */
 /* Waits on cond with mutex held until ready(arg) or the context is cancelled: false then. */

@@ -75,11 +75,11 @@ Error *map_result(Error *err, bool keep_count, bool *end) {
 
 static Error *next_mapped(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
     Dataset *d = it->dataset, *in = d->inputs[0];
-    Tensor **element = element_new(in->component_count);
+    Tensor **element = tuple_new(in->component_count);
     Error *err = iterator_next(it->input, c, element, end);
     if (!err && !*end)
         err = map_result(dataset_call(d->closure, c, element, in->component_count, d->types, d->component_count, out), ((MapDataset *)d)->keep_count, end);
-    element_free(element, in->component_count);
+    tuple_free(element, in->component_count);
     return err;
 }
 
@@ -120,7 +120,7 @@ static Error *keeps(Dataset *d, IteratorContext *c, Tensor *const *element, bool
 static Error *next_filtered(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
     Dataset *d = it->dataset;
     for (bool keep = false; !keep;) {
-        element_clear(out, d->component_count);
+        tuple_clear(out, d->component_count);
         Error *err = iterator_next(it->input, c, out, end);
         if (!err && !*end) err = keeps(d, c, out, &keep);
         if (err || *end) return err;
@@ -183,7 +183,7 @@ typedef struct ScanIterator {
 
 static void destroy_scan(Dataset *d) {
     ScanDataset *s = (ScanDataset *)d;
-    element_free(s->initial, s->state_count);
+    tuple_free(s->initial, s->state_count);
     free(s->types);
 }
 
@@ -194,8 +194,8 @@ static int64_t count_scan(const Dataset *d) {
 static Error *start_scan(DatasetIterator *it, IteratorContext *c) {
     ScanDataset *d = (ScanDataset *)it->dataset;
     ScanIterator *s = (ScanIterator *)it;
-    s->state = element_new(d->state_count);
-    element_copy(s->state, d->initial, d->state_count);
+    s->state = tuple_new(d->state_count);
+    tuple_copy(s->state, d->initial, d->state_count);
     return iterator_start_input(it, c);
 }
 
@@ -203,24 +203,24 @@ static Error *next_scanned(DatasetIterator *it, IteratorContext *c, Tensor **out
     ScanDataset *d = (ScanDataset *)it->dataset;
     ScanIterator *s = (ScanIterator *)it;
     int in_count = it->dataset->inputs[0]->component_count, n = d->state_count, out_count = it->dataset->component_count;
-    Tensor **args = element_new(n + in_count), **rets = element_new(n + out_count);
+    Tensor **args = tuple_new(n + in_count), **rets = tuple_new(n + out_count);
     Error *err = iterator_next(it->input, c, args + n, end);
     if (!err && !*end) {
-        element_copy(args, s->state, n);
+        tuple_copy(args, s->state, n);
         err = map_result(dataset_call(it->dataset->closure, c, args, n + in_count, d->types, n + out_count, rets), d->keep_count, end);
     }
     if (!err && !*end) {
-        element_clear(s->state, n);
-        element_move(s->state, rets, n);
-        element_move(out, rets + n, out_count);
+        tuple_clear(s->state, n);
+        tuple_move(s->state, rets, n);
+        tuple_move(out, rets + n, out_count);
     }
-    element_free(args, n + in_count);
-    element_free(rets, n + out_count);
+    tuple_free(args, n + in_count);
+    tuple_free(rets, n + out_count);
     return err;
 }
 
 static void stop_scan(DatasetIterator *it) {
-    element_free(((ScanIterator *)it)->state, ((ScanDataset *)it->dataset)->state_count);
+    tuple_free(((ScanIterator *)it)->state, ((ScanDataset *)it->dataset)->state_count);
 }
 
 static Error *save_scan(DatasetIterator *it, IteratorState *s) {
@@ -230,10 +230,10 @@ static Error *save_scan(DatasetIterator *it, IteratorState *s) {
 
 static Error *restore_scan(DatasetIterator *it, IteratorContext *c, IteratorState *s) {
     ScanDataset *d = (ScanDataset *)it->dataset;
-    Tensor **state = element_new(d->state_count);
+    Tensor **state = tuple_new(d->state_count);
     Error *err = state_get_element(s, d->types, d->state_count, state);
     if (!err) {
-        element_free(((ScanIterator *)it)->state, d->state_count);
+        tuple_free(((ScanIterator *)it)->state, d->state_count);
         ((ScanIterator *)it)->state = state;
         return iterator_restore_input(it, c, s);
     }
@@ -267,8 +267,8 @@ static Error *run_scan(KernelContext *k) {
     s->state_count = count;
     s->types = xrealloc(types, (size_t)(count + d->component_count) * sizeof *types);
     for (int i = 0; i < d->component_count; i++) s->types[count + i] = d->types[i];
-    s->initial = element_new(count);
-    element_copy(s->initial, k->in + 1, count);
+    s->initial = tuple_new(count);
+    tuple_copy(s->initial, k->in + 1, count);
     err = node_attr_bool(k->node, "preserve_cardinality", &s->keep_count);
     if (!err) err = kernel_closure(k, "f", "Targuments", 1 + count, &d->closure, NULL);
     if (err)

@@ -96,7 +96,7 @@ static Error *next_after_skip(DatasetIterator *it, IteratorContext *c, Tensor **
         Error *err = iterator_next(it->input, c, out, end);
         if (err) return err;
         if (*end) break;
-        element_clear(out, it->dataset->component_count);
+        tuple_clear(out, it->dataset->component_count);
         t->at++;
     }
     Error *err = *end ? NULL : iterator_next(it->input, c, out, end);
@@ -119,7 +119,7 @@ static Error *next_of_shard(DatasetIterator *it, IteratorContext *c, Tensor **ou
         if (err) return err;
         if (*end) break;
         if (t->at++ % d->count == d->index) return NULL;
-        element_clear(out, it->dataset->component_count);
+        tuple_clear(out, it->dataset->component_count);
     }
     bool too_few = it->input && d->non_empty && t->at < d->count;
     end_input(it);

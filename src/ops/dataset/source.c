@@ -71,7 +71,7 @@ typedef struct CountIterator {
 
 static void destroy_tensors(Dataset *d) {
     TensorsDataset *t = (TensorsDataset *)d;
-    element_free(t->tensors, t->tensor_count);
+    tuple_free(t->tensors, t->tensor_count);
 }
 
 static int64_t count_rows(const Dataset *d) {
@@ -85,7 +85,7 @@ static Error *next_tensors(DatasetIterator *it, IteratorContext *c, Tensor **out
     *end = i->next >= d->rows;
     if (*end) return NULL;
     i->next++;
-    element_copy(out, d->tensors, d->tensor_count);
+    tuple_copy(out, d->tensors, d->tensor_count);
     return NULL;
 }
 
@@ -107,7 +107,7 @@ static Error *next_in_list(DatasetIterator *it, IteratorContext *c, Tensor **out
     (void)c;
     *end = i->next >= d->rows;
     if (*end) return NULL;
-    element_copy(out, d->tensors + i->next * it->dataset->component_count, it->dataset->component_count);
+    tuple_copy(out, d->tensors + i->next * it->dataset->component_count, it->dataset->component_count);
     i->next++;
     return NULL;
 }
@@ -134,9 +134,9 @@ static Error *make_tensors(KernelContext *k, const DatasetKind *kind, const char
     Error *err = dataset_from_attr(k, kind, types, NULL, 0, &d);
     if (err) return err;
     *out = (TensorsDataset *)d;
-    (*out)->tensors = element_new(k->input_count);
+    (*out)->tensors = tuple_new(k->input_count);
     (*out)->tensor_count = k->input_count;
-    element_copy((*out)->tensors, k->in, k->input_count);
+    tuple_copy((*out)->tensors, k->in, k->input_count);
     return NULL;
 }
 
@@ -225,9 +225,9 @@ static Error *run_sparse_slices(KernelContext *k) {
                                        "supported.");
     DataType types[] = {DT_INT64, values->dtype, DT_INT64};
     TensorsDataset *d = (TensorsDataset *)dataset_new(&sparse_kind, types, 3, NULL, 0);
-    d->tensors = element_new(3);
+    d->tensors = tuple_new(3);
     d->tensor_count = 3;
-    element_copy(d->tensors, k->in, 3);
+    tuple_copy(d->tensors, k->in, 3);
     d->rows = tensor_i64(shape)[0];
     kernel_set_dataset(k, 0, &d->base);
     return NULL;

@@ -1,0 +1,352 @@
+/* iterator.c: iterators as resources: making, setting, pulling, passing by string, saving. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "ops/dataset/iterator_resource.h"
+#include "ops/dataset/iterator_variant.h"
+#include "ops/dataset/optional.h"
+#include "ops/op_list.h"
+#include "proto/wire.h"
+#include "runtime/device.h"
+
+const OpDef dataset_iterator_ops[] = {
+    {"Iterator",
+     "-> handle: resource",
+     "shared_name: string; container: string; output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+     OP_STATEFUL},
+    {"IteratorV2",
+     "-> handle: resource",
+     "shared_name: string; container: string; output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+     OP_STATEFUL},
+    {"AnonymousIterator",
+     "-> handle: resource",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+     OP_STATEFUL},
+    {"AnonymousIteratorV2",
+     "-> handle: resource, deleter: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+     OP_STATEFUL},
+    {"AnonymousIteratorV3",
+     "-> handle: resource",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+     OP_STATEFUL},
+    {"OneShotIterator",
+     "-> handle: resource",
+     "dataset_factory: func; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; container: string = '';"
+     " shared_name: string = ''",
+     OP_STATEFUL},
+    {"MakeIterator", "dataset: variant, iterator: resource ->", "", OP_STATEFUL},
+    {"DeleteIterator", "handle: resource, deleter: variant ->", "", OP_STATEFUL},
+    {"IteratorGetNext",
+     "iterator: resource -> components: output_types",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+     OP_STATEFUL},
+    {"IteratorGetNextSync",
+     "iterator: resource -> components: output_types",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+     OP_STATEFUL},
+    {"IteratorGetNextAsOptional",
+     "iterator: resource -> optional: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+     OP_STATEFUL},
+    {"IteratorToStringHandle", "resource_handle: resource -> string_handle: string", "", OP_STATEFUL},
+    {"IteratorFromStringHandle",
+     "string_handle: string -> resource_handle: resource",
+     "output_types: list(type) >= 0 = []; output_shapes: list(shape) >= 0 = []",
+     OP_STATEFUL},
+    {"IteratorFromStringHandleV2",
+     "string_handle: string -> resource_handle: resource",
+     "output_types: list(type) >= 0 = []; output_shapes: list(shape) >= 0 = []",
+     OP_STATEFUL},
+    {"IteratorGetDevice", "resource: resource -> device: string", "", OP_STATEFUL},
+    {"ExperimentalIteratorGetDevice", "resource: resource -> device: string", "", OP_STATEFUL},
+    {"SerializeIterator",
+     "resource_handle: resource -> serialized: variant",
+     "external_state_policy: int = 0",
+     OP_STATEFUL},
+    {"DeserializeIterator", "resource_handle: resource, serialized: variant ->", "", OP_STATEFUL},
+    {0},
+};
+
+static Error *find_iterator(KernelContext *k, int i, IteratorResource **out) {
+    Resource *r = NULL;
+    Error *err = kernel_resource(k, i, &iterator_resource_type, &r);
+    if (!err) *out = (IteratorResource *)r;
+    return err;
+}
+
+static void done(KernelContext *k, IteratorResource *r, Error *err) {
+    if (!err) {
+        err = k->error;
+        k->error = NULL;
+    }
+    if (r) resource_unref((Resource *)r);
+    kernel_done(k, err);
+}
+
+/* ---- Making ---- */
+
+static Error *make(KernelContext *k, IteratorResource **out) {
+    DataType *types = NULL;
+    int count = 0;
+    Error *err = node_attr_types(k->node, "output_types", &types, &count);
+    if (!err) *out = iterator_resource_new(types, count);
+    free(types);
+    return err;
+}
+
+static Error *create(KernelContext *k, Str name, Resource **out) {
+    IteratorResource *r = NULL;
+    (void)name;
+    Error *err = make(k, &r);
+    if (!err) *out = (Resource *)r;
+    return err;
+}
+
+static Error *check_own_types(KernelContext *k, IteratorResource *r) {
+    DataType *types = NULL;
+    int count = 0;
+    Error *err = node_attr_types(k->node, "output_types", &types, &count);
+    if (!err) err = iterator_check_types(r, types, count);
+    free(types);
+    return err;
+}
+
+static Error *run_iterator(KernelContext *k) {
+    Resource *r = NULL;
+    Error *err = kernel_own_resource(k, &iterator_resource_type, false, create, &r);
+    if (err) return err;
+    err = check_own_types(k, (IteratorResource *)r);
+    resource_unref(r);
+    return err;
+}
+
+static Error *run_anonymous(KernelContext *k) {
+    IteratorResource *r = NULL;
+    Error *err = make(k, &r);
+    if (err) return err;
+    Tensor *t = kernel_make_handle(k, STR(""), STR("anonymous_iterator"), &iterator_resource_type);
+    if (!t) {
+        resource_unref((Resource *)r);
+        return NULL;
+    }
+    iterator_resource_own(r, tensor_handles(t)[0], kernel_blocking_pool(k));
+    kernel_set_output(k, 0, t);
+    if (k->output_count > 1) kernel_output(k, 1, &SHAPE_SCALAR);
+    return NULL;
+}
+
+static void set_once(KernelContext *k, void *arg) {
+    IteratorResource *r = arg;
+    Str value, function;
+    Error *err = NULL;
+    if (!node_attr(k->node, "dataset_factory", &value) || !attr_func(value, &function)) {
+        err = error_invalid("Attribute dataset_factory is not a function");
+    } else {
+        Closure *factory = closure_new(k, function, NULL, 0);
+        err = iterator_resource_set_once(r, k, factory);
+        closure_unref(factory);
+    }
+    done(k, r, err);
+}
+
+static Error *run_one_shot(KernelContext *k) {
+    Resource *r = NULL;
+    Error *err = kernel_own_resource(k, &iterator_resource_type, false, create, &r);
+    if (err) return err;
+    if (iterator_is_set((IteratorResource *)r))
+        resource_unref(r);
+    else
+        kernel_block(k, set_once, r);
+    return NULL;
+}
+
+/* ---- Setting and deleting ---- */
+
+static void set(KernelContext *k, void *arg) {
+    Dataset *d = NULL;
+    Error *err = kernel_dataset(k, 0, &d);
+    if (!err) err = iterator_resource_set(arg, k, d);
+    done(k, arg, err);
+}
+
+static Error *run_make_iterator(KernelContext *k) {
+    IteratorResource *r = NULL;
+    Error *err = find_iterator(k, 1, &r);
+    if (!err) kernel_block(k, set, r);
+    return err;
+}
+
+/* One without a name goes with its last handle. */
+static void delete(KernelContext *k, void *arg) {
+    const Tensor *t = k->in[0];
+    (void)arg;
+    Error *err = NULL;
+    if (t->count != 1 || !tensor_handles(t)[0]) {
+        err = error_invalid("The input is not a handle to an iterator");
+    } else if (!tensor_handles(t)[0]->direct) {
+        const ResourceHandle *h = tensor_handles(t)[0];
+        err = resource_delete(kernel_resources(k), str_of(h->container), str_of(h->name), &iterator_resource_type);
+    }
+    kernel_done(k, err);
+}
+
+static Error *run_delete(KernelContext *k) {
+    kernel_block(k, delete, NULL);
+    return NULL;
+}
+
+/* ---- Pulling ---- */
+
+static Error *check_element(KernelContext *k, Tensor *const *element, int count) {
+    if (count != k->output_count) return error_invalid("The iterator gives %d components, %d are expected", count, k->output_count);
+    for (int i = 0; i < count; i++)
+        if (element[i]->dtype != kernel_output_type(k, i))
+            return error_invalid("Data type mismatch at component %d: expected %s but got %s.", i, dtype_name(kernel_output_type(k, i)),
+                                 dtype_name(element[i]->dtype));
+    return NULL;
+}
+
+static void get_next(KernelContext *k, void *arg) {
+    Tensor **element = NULL;
+    int count = 0;
+    Error *err = iterator_resource_next(arg, k, &element, &count);
+    if (!err && !element) err = error_new(CODE_OUT_OF_RANGE, "End of sequence");
+    if (!err) err = check_element(k, element, count);
+    for (int i = 0; !err && i < count; i++) {
+        kernel_set_output(k, i, element[i]);
+        element[i] = NULL;
+    }
+    tuple_free(element, count);
+    done(k, arg, err);
+}
+
+static void get_next_as_optional(KernelContext *k, void *arg) {
+    Tensor **element = NULL;
+    int count = 0;
+    Error *err = iterator_resource_next(arg, k, &element, &count);
+    if (!err) kernel_set_optional(k, 0, element, count);
+    tuple_free(element, count);
+    done(k, arg, err);
+}
+
+static Error *run_get_next(KernelContext *k) {
+    IteratorResource *r = NULL;
+    Error *err = find_iterator(k, 0, &r);
+    if (!err) kernel_block(k, get_next, r);
+    return err;
+}
+
+static Error *run_get_next_as_optional(KernelContext *k) {
+    IteratorResource *r = NULL;
+    Error *err = find_iterator(k, 0, &r);
+    if (!err) kernel_block(k, get_next_as_optional, r);
+    return err;
+}
+
+/* ---- As strings: a serialised ResourceHandleProto ---- */
+
+enum { HANDLE_DEVICE = 1, HANDLE_CONTAINER = 2, HANDLE_NAME = 3, HANDLE_HASH = 4, HANDLE_TYPE = 5 };
+
+static Error *run_to_string(KernelContext *k) {
+    IteratorResource *r = NULL;
+    Error *err = find_iterator(k, 0, &r);
+    if (err) return err;
+    resource_unref((Resource *)r);
+    const ResourceHandle *h = tensor_handles(k->in[0])[0];
+    if (h->direct) return error_invalid("An anonymous iterator has no string handle");
+    StrBuf b = {0};
+    wire_put_bytes(&b, HANDLE_DEVICE, str_of(h->device));
+    wire_put_bytes(&b, HANDLE_CONTAINER, str_of(h->container));
+    wire_put_bytes(&b, HANDLE_NAME, str_of(h->name));
+    wire_put_uint(&b, HANDLE_HASH, h->hash_code);
+    wire_put_bytes(&b, HANDLE_TYPE, str_of(h->type_name));
+    kernel_set_output(k, 0, tensor_scalar_str(strbuf_str(&b)));
+    strbuf_clear(&b);
+    return NULL;
+}
+
+static Error *run_from_string(KernelContext *k) {
+    Str text = STR(""), device = STR(""), container = STR(""), name = STR("");
+    Error *err = kernel_string(k, 0, "string_handle", &text);
+    if (err) return err;
+    WireReader w = wire_reader(text);
+    while (wire_next(&w)) {
+        if (w.type != WIRE_BYTES) continue;
+        if (w.field == HANDLE_DEVICE) device = w.bytes;
+        if (w.field == HANDLE_CONTAINER) container = w.bytes;
+        if (w.field == HANDLE_NAME) name = w.bytes;
+    }
+    if (w.failed || !name.len) return error_invalid("Could not parse string_handle as a valid ResourceHandle");
+    if (!str_is(device, k->device->name))
+        return error_invalid("Attempted create an iterator on device \"%s\" from handle defined on device \"%.*s\"", k->device->name, STR_ARG(device));
+    Resource *r = NULL;
+    err = resource_find(kernel_resources(k), container, name, &iterator_resource_type, &r);
+    if (err) return err;
+    err = check_own_types(k, (IteratorResource *)r);
+    resource_unref(r);
+    if (!err) kernel_set_output(k, 0, kernel_make_handle(k, container, name, &iterator_resource_type));
+    return err;
+}
+
+static Error *run_get_device(KernelContext *k) {
+    kernel_set_output(k, 0, tensor_scalar_str(str_of(k->device->name)));
+    return NULL;
+}
+
+/* ---- State ---- */
+
+static void save(KernelContext *k, void *arg) {
+    IteratorState s = {0};
+    Error *err = iterator_resource_save(arg, k, &s);
+    Shape one = shape_vector(1);
+    Tensor *t = err ? NULL : kernel_output(k, 0, &one);
+    if (t) iterator_variant_set(tensor_variants(t), strbuf_str(&s.written));
+    strbuf_clear(&s.written);
+    done(k, arg, err);
+}
+
+static Error *run_save(KernelContext *k) {
+    IteratorResource *r = NULL;
+    Error *err = find_iterator(k, 0, &r);
+    if (!err) kernel_block(k, save, r);
+    return err;
+}
+
+static void restore(KernelContext *k, void *arg) {
+    const Tensor *t = k->in[1];
+    Str bytes = STR("");
+    Error *err = t->count == 1 ? iterator_variant_get(tensor_variants(t), &bytes) : error_invalid("The state of an iterator is one variant");
+    IteratorState s = {.reader = wire_reader(bytes)};
+    if (!err) err = iterator_resource_restore(arg, k, &s);
+    done(k, arg, err);
+}
+
+static Error *run_restore(KernelContext *k) {
+    IteratorResource *r = NULL;
+    Error *err = find_iterator(k, 0, &r);
+    if (!err) kernel_block(k, restore, r);
+    return err;
+}
+
+const KernelDef dataset_iterator_cpu[] = {
+    {"Iterator", .run = run_iterator},
+    {"IteratorV2", .run = run_iterator},
+    {"AnonymousIterator", .run = run_anonymous},
+    {"AnonymousIteratorV2", .run = run_anonymous},
+    {"AnonymousIteratorV3", .run = run_anonymous},
+    {"OneShotIterator", .run = run_one_shot, .flags = KERNEL_DEFERS},
+    {"MakeIterator", .run = run_make_iterator, .flags = KERNEL_DEFERS},
+    {"DeleteIterator", .run = run_delete, .flags = KERNEL_DEFERS},
+    {"IteratorGetNext", .run = run_get_next, .flags = KERNEL_DEFERS},
+    {"IteratorGetNextSync", .run = run_get_next, .flags = KERNEL_DEFERS},
+    {"IteratorGetNextAsOptional", .run = run_get_next_as_optional, .flags = KERNEL_DEFERS},
+    {"IteratorToStringHandle", .run = run_to_string},
+    {"IteratorFromStringHandle", .run = run_from_string},
+    {"IteratorFromStringHandleV2", .run = run_from_string},
+    {"IteratorGetDevice", .run = run_get_device},
+    {"ExperimentalIteratorGetDevice", .run = run_get_device},
+    {"SerializeIterator", .run = run_save, .flags = KERNEL_DEFERS},
+    {"DeserializeIterator", .run = run_restore, .flags = KERNEL_DEFERS},
+    {0},
+};

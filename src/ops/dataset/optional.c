@@ -1,0 +1,102 @@
+/* optional.c: OptionalFromValue, OptionalNone, OptionalHasValue, OptionalGetValue. */
+#include "ops/dataset/optional.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "ops/dataset/dataset.h"
+#include "ops/op_list.h"
+
+const OpDef dataset_optional_ops[] = {
+    {"OptionalFromValue", "components: Toutput_types -> optional: variant", "Toutput_types: list(type) >= 1", 0},
+    {"OptionalNone", "-> optional: variant", "", 0},
+    {"OptionalHasValue", "optional: variant -> has_value: bool", "", 0},
+    {"OptionalGetValue",
+     "optional: variant -> components: output_types",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+     0},
+    {0},
+};
+
+typedef struct Optional {
+    RefCount refs;
+    Tensor **element; /* NULL: nothing */
+    int count;
+} Optional;
+
+static void ref_optional(void *object) {
+    refcount_inc(&((Optional *)object)->refs);
+}
+
+static void unref_optional(void *object) {
+    Optional *o = object;
+    if (!refcount_dec(&o->refs)) return;
+    tuple_free(o->element, o->count);
+    free(o);
+}
+
+static const VariantType optional_type = {.type_name = "tensorflow::data::Optional", .ref = ref_optional, .unref = unref_optional};
+
+void kernel_set_optional(KernelContext *k, int out, Tensor **element, int count) {
+    Optional *o = xcalloc(1, sizeof *o);
+    refcount_init(&o->refs);
+    if (element) {
+        o->element = tuple_new(count);
+        o->count = count;
+        tuple_move(o->element, element, count);
+    }
+    Tensor *t = kernel_output(k, out, &SHAPE_SCALAR);
+    if (t) variant_set(tensor_variants(t), (Variant){&optional_type, o});
+    unref_optional(o);
+}
+
+static Error *find_optional(KernelContext *k, const Optional **out) {
+    const Tensor *t = k->in[0];
+    if (t->shape.rank != 0) return error_invalid("Input to %.*s must be a scalar tensor containing an OptionalVariant object.", STR_ARG(k->node->op));
+    const Variant *v = tensor_variants(t);
+    if (v->type != &optional_type) return error_invalid("Input to %.*s must be an OptionalVariant object.", STR_ARG(k->node->op));
+    *out = v->object;
+    return NULL;
+}
+
+static Error *run_from_value(KernelContext *k) {
+    Tensor **element = tuple_new(k->input_count);
+    tuple_copy(element, k->in, k->input_count);
+    kernel_set_optional(k, 0, element, k->input_count);
+    free(element);
+    return NULL;
+}
+
+static Error *run_none(KernelContext *k) {
+    kernel_set_optional(k, 0, NULL, 0);
+    return NULL;
+}
+
+static Error *run_has_value(KernelContext *k) {
+    const Optional *o = NULL;
+    Error *err = find_optional(k, &o);
+    if (!err) kernel_set_output(k, 0, tensor_scalar_bool(o->element != NULL));
+    return err;
+}
+
+static Error *run_get_value(KernelContext *k) {
+    const Optional *o = NULL;
+    Error *err = find_optional(k, &o);
+    if (err) return err;
+    if (!o->element) return error_invalid("The given optional does not have a value.");
+    if (o->count != k->output_count) return error_invalid("The given optional has %d components, expected %d.", o->count, k->output_count);
+    for (int i = 0; i < o->count; i++)
+        if (o->element[i]->dtype != kernel_output_type(k, i))
+            return error_invalid("The given optional does not match the expected type for component %d. Expected: %s. Actual: %s.", i,
+                                 dtype_name(kernel_output_type(k, i)), dtype_name(o->element[i]->dtype));
+    for (int i = 0; i < o->count; i++) kernel_set_output(k, i, tensor_ref(o->element[i]));
+    return NULL;
+}
+
+const KernelDef dataset_optional_cpu[] = {
+    {"OptionalFromValue", .run = run_from_value},
+    {"OptionalNone", .run = run_none},
+    {"OptionalHasValue", .run = run_has_value},
+    {"OptionalGetValue", .run = run_get_value},
+    {0},
+};

@@ -1,0 +1,261 @@
+/* window_dataset.c: WindowDataset, SlidingWindowDataset: parts of a sequence as datasets of their own; WindowOp. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ops/dataset/batch.h"
+#include "ops/dataset/element_list.h"
+#include "ops/op_list.h"
+
+const OpDef dataset_window_ops[] = {
+    {"WindowDataset",
+     "input_dataset: variant, size: int64, shift: int64, stride: int64, drop_remainder: bool -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''",
+     0},
+    {"WindowOp",
+     "inputs: Tinputs -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; Tinputs: list(type) >= 1",
+     0},
+    {0},
+};
+
+/* ---- Lists of elements ---- */
+
+void element_list_add(ElementList *l, Tensor **take) {
+    l->items = vec_reserve(l->items, &l->capacity, (size_t)l->count + 1, sizeof *l->items);
+    l->items[l->count++] = take;
+}
+
+void element_list_drop(ElementList *l, int64_t first, int component_count) {
+    if (first > l->count) first = l->count;
+    for (int64_t i = 0; i < first; i++) tuple_free(l->items[i], component_count);
+    l->count -= first;
+    if (first) memmove(l->items, l->items + first, (size_t)l->count * sizeof *l->items);
+}
+
+void element_list_clear(ElementList *l, int component_count) {
+    element_list_drop(l, l->count, component_count);
+    free(l->items);
+    *l = (ElementList){0};
+}
+
+Error *element_list_save(const ElementList *l, int component_count, IteratorState *s) {
+    Error *err = NULL;
+    state_put_int(s, l->count);
+    for (int64_t i = 0; !err && i < l->count; i++) err = state_put_element(s, l->items[i], component_count);
+    return err;
+}
+
+Error *element_list_restore(ElementList *l, const DataType *types, int component_count, IteratorState *s) {
+    int64_t count = 0;
+    Error *err = state_get_range(s, 0, INT64_MAX, &count);
+    for (int64_t i = 0; !err && i < count; i++) {
+        Tensor **element = tuple_new(component_count);
+        err = state_get_element(s, types, component_count, element);
+        element_list_add(l, element);
+    }
+    return err;
+}
+
+typedef struct ListDataset {
+    Dataset base;
+    ElementList list;
+} ListDataset;
+
+typedef struct ListIterator {
+    DatasetIterator base;
+    int64_t at;
+} ListIterator;
+
+static void destroy_list(Dataset *d) {
+    element_list_clear(&((ListDataset *)d)->list, d->component_count);
+}
+
+static int64_t count_list(const Dataset *d) {
+    return ((const ListDataset *)d)->list.count;
+}
+
+static Error *next_in_list(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
+    const ElementList *l = &((ListDataset *)it->dataset)->list;
+    ListIterator *i = (ListIterator *)it;
+    (void)c;
+    *end = i->at >= l->count;
+    if (!*end) tuple_copy(out, l->items[i->at++], it->dataset->component_count);
+    return NULL;
+}
+
+static Error *save_in_list(DatasetIterator *it, IteratorState *s) {
+    state_put_int(s, ((ListIterator *)it)->at);
+    return NULL;
+}
+
+static Error *restore_in_list(DatasetIterator *it, IteratorContext *c, IteratorState *s) {
+    (void)c;
+    return state_get_range(s, 0, INT64_MAX, &((ListIterator *)it)->at);
+}
+
+static const DatasetKind window_kind = {.name = "WindowElements",
+                                        .size = sizeof(ListDataset),
+                                        .iterator_size = sizeof(ListIterator),
+                                        .destroy = destroy_list,
+                                        .cardinality = count_list,
+                                        .next = next_in_list,
+                                        .save = save_in_list,
+                                        .restore = restore_in_list};
+
+Dataset *element_list_dataset(const ElementList *l, int64_t stride, const DataType *types, int from, int count) {
+    ListDataset *d = (ListDataset *)dataset_new(&window_kind, types + from, count, NULL, 0);
+    for (int64_t i = 0; i < l->count; i += stride) {
+        Tensor **element = tuple_new(count);
+        tuple_copy(element, l->items[i] + from, count);
+        element_list_add(&d->list, element);
+    }
+    return &d->base;
+}
+
+/* ---- Windows ---- */
+
+typedef struct WindowDataset {
+    Dataset base;
+    int64_t size, shift, stride, span; /* span: from the first element of a window to after the last */
+    bool drop_remainder;
+} WindowDataset;
+
+typedef struct WindowIterator {
+    DatasetIterator base;
+    ElementList buffer;
+} WindowIterator;
+
+static Error *fill_window(WindowIterator *w, IteratorContext *c) {
+    DatasetIterator *it = &w->base;
+    int n = it->dataset->inputs[0]->component_count;
+    Error *err = NULL;
+    while (!err && it->input && w->buffer.count < ((WindowDataset *)it->dataset)->span) {
+        Tensor **element = tuple_new(n);
+        bool end = false;
+        err = iterator_next(it->input, c, element, &end);
+        if (!err && !end) {
+            element_list_add(&w->buffer, element);
+            continue;
+        }
+        tuple_free(element, n);
+        if (err) break;
+        iterator_free(it->input);
+        it->input = NULL;
+    }
+    return err;
+}
+
+/* What lies between this window and the next. */
+static Error *skip_gap(WindowIterator *w, IteratorContext *c, int64_t gap) {
+    DatasetIterator *it = &w->base;
+    int n = it->dataset->inputs[0]->component_count;
+    Tensor **element = tuple_new(n);
+    Error *err = NULL;
+    for (; !err && it->input && gap > 0; gap--) {
+        bool end = false;
+        err = iterator_next(it->input, c, element, &end);
+        tuple_clear(element, n);
+        if (err || !end) continue;
+        iterator_free(it->input);
+        it->input = NULL;
+    }
+    free(element);
+    return err;
+}
+
+static Error *next_window(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
+    WindowIterator *w = (WindowIterator *)it;
+    WindowDataset *d = (WindowDataset *)it->dataset;
+    Dataset *in = it->dataset->inputs[0];
+    Error *err = fill_window(w, c);
+    *end = w->buffer.count == 0 || (d->drop_remainder && w->buffer.count < d->span);
+    if (err || *end) return err;
+    for (int i = 0; !err && i < it->dataset->component_count; i++) {
+        Dataset *window = element_list_dataset(&w->buffer, d->stride, in->types, i, 1);
+        err = dataset_tensor(window, &out[i]);
+        dataset_unref(window);
+    }
+    int64_t gap = d->shift - w->buffer.count;
+    element_list_drop(&w->buffer, d->shift, in->component_count);
+    return err ? err : skip_gap(w, c, gap);
+}
+
+static void stop_window(DatasetIterator *it) {
+    element_list_clear(&((WindowIterator *)it)->buffer, it->dataset->inputs[0]->component_count);
+}
+
+static Error *save_window(DatasetIterator *it, IteratorState *s) {
+    Error *err = element_list_save(&((WindowIterator *)it)->buffer, it->dataset->inputs[0]->component_count, s);
+    return err ? err : iterator_save_input(it, s);
+}
+
+static Error *restore_window(DatasetIterator *it, IteratorContext *c, IteratorState *s) {
+    const Dataset *in = it->dataset->inputs[0];
+    Error *err = element_list_restore(&((WindowIterator *)it)->buffer, in->types, in->component_count, s);
+    return err ? err : iterator_restore_input(it, c, s);
+}
+
+static int64_t count_windows(const Dataset *d) {
+    const WindowDataset *w = (const WindowDataset *)d;
+    int64_t n = dataset_cardinality(d->inputs[0]);
+    if (n < 0) return n;
+    if (!w->drop_remainder) return n / w->shift + (n % w->shift != 0);
+    return n < w->span ? 0 : (n - w->span) / w->shift + 1;
+}
+
+static const DatasetKind windows_kind = {.name = "Window",
+                                         .size = sizeof(WindowDataset),
+                                         .iterator_size = sizeof(WindowIterator),
+                                         .cardinality = count_windows,
+                                         .start = iterator_start_input,
+                                         .next = next_window,
+                                         .save = save_window,
+                                         .restore = restore_window,
+                                         .stop = stop_window};
+
+static Error *run_windows(KernelContext *k) {
+    Dataset *in = NULL;
+    WindowDataset w = {0};
+    Error *err = kernel_dataset(k, 0, &in);
+    if (!err) err = kernel_int64(k, 1, "size", &w.size);
+    if (!err) err = kernel_int64(k, 2, "shift", &w.shift);
+    if (!err) err = kernel_int64(k, 3, "stride", &w.stride);
+    if (!err) err = kernel_bool(k, 4, "drop_remainder", &w.drop_remainder);
+    if (!err && w.size <= 0) err = error_invalid("Window size must be greater than zero, but got %lld.", (long long)w.size);
+    if (!err && w.shift <= 0) err = error_invalid("Window shift must be greater than zero, but got %lld.", (long long)w.shift);
+    if (!err && w.stride <= 0) err = error_invalid("Window stride must be greater than zero, but got %lld.", (long long)w.stride);
+    if (!err && (__builtin_mul_overflow(w.size - 1, w.stride, &w.span) || w.span == INT64_MAX)) err = error_invalid("Window size times stride is too large");
+    if (err) return err;
+    DataType *types = xcalloc((size_t)in->component_count + 1, sizeof *types);
+    for (int i = 0; i < in->component_count; i++) types[i] = DT_VARIANT;
+    WindowDataset *d = (WindowDataset *)dataset_new(&windows_kind, types, in->component_count, &in, 1);
+    free(types);
+    d->size = w.size;
+    d->shift = w.shift;
+    d->stride = w.stride;
+    d->span = w.span + 1;
+    d->drop_remainder = w.drop_remainder;
+    kernel_set_dataset(k, 0, &d->base);
+    return NULL;
+}
+
+/* A window of one element, made by the client. */
+static Error *run_window_op(KernelContext *k) {
+    DataType *types = xcalloc((size_t)k->input_count + 1, sizeof *types);
+    for (int i = 0; i < k->input_count; i++) types[i] = k->in[i]->dtype;
+    ElementList list = {0};
+    Tensor **element = tuple_new(k->input_count);
+    tuple_copy(element, k->in, k->input_count);
+    element_list_add(&list, element);
+    kernel_set_dataset(k, 0, element_list_dataset(&list, 1, types, 0, k->input_count));
+    element_list_clear(&list, k->input_count);
+    free(types);
+    return NULL;
+}
+
+const KernelDef dataset_window_cpu[] = {
+    {"WindowDataset", .run = run_windows},
+    {"WindowOp", .run = run_window_op},
+    {0},
+};

@@ -1,0 +1,314 @@
+/* fake_quant.c: FakeQuantWithMinMax*, QuantizeAndDequantize*: floats rounded as quantization would; gradients. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "ops/elements.h"
+#include "ops/elementwise.h"
+#include "ops/op_list.h"
+
+const OpDef fake_quant_ops[] = {
+    {"FakeQuantWithMinMaxArgs", "inputs: float -> outputs: float",
+     "min: float = -6.0; max: float = 6.0; num_bits: int = 8; narrow_range: bool = false", 0},
+    {"FakeQuantWithMinMaxArgsGradient", "gradients: float, inputs: float -> backprops: float",
+     "min: float = -6.0; max: float = 6.0; num_bits: int = 8; narrow_range: bool = false", 0},
+    {"FakeQuantWithMinMaxVars", "inputs: float, min: float, max: float -> outputs: float",
+     "num_bits: int = 8; narrow_range: bool = false", 0},
+    {"FakeQuantWithMinMaxVarsGradient",
+     "gradients: float, inputs: float, min: float, max: float -> backprops_wrt_input: float, backprop_wrt_min: float, "
+     "backprop_wrt_max: float",
+     "num_bits: int = 8; narrow_range: bool = false", 0},
+    {"FakeQuantWithMinMaxVarsPerChannel", "inputs: float, min: float, max: float -> outputs: float",
+     "num_bits: int = 8; narrow_range: bool = false", 0},
+    {"FakeQuantWithMinMaxVarsPerChannelGradient",
+     "gradients: float, inputs: float, min: float, max: float -> backprops_wrt_input: float, backprop_wrt_min: float, "
+     "backprop_wrt_max: float",
+     "num_bits: int = 8; narrow_range: bool = false", 0},
+    {"QuantizeAndDequantize", "input: T -> output: T",
+     "signed_input: bool = true; num_bits: int = 8; range_given: bool = false; input_min: float = 0.0; input_max: "
+     "float = 0.0; T: {bfloat16, half, float, double}",
+     0},
+    {"QuantizeAndDequantizeV2", "input: T, input_min: T, input_max: T -> output: T",
+     "signed_input: bool = true; num_bits: int = 8; range_given: bool = false; T: {bfloat16, half, float, double}; "
+     "round_mode: {'HALF_TO_EVEN', 'HALF_UP'} = 'HALF_TO_EVEN'; narrow_range: bool = false; axis: int = -1",
+     0},
+    {"QuantizeAndDequantizeV3", "input: T, input_min: T, input_max: T, num_bits: int32 -> output: T",
+     "signed_input: bool = true; range_given: bool = true; T: {bfloat16, half, float, double}; narrow_range: bool = "
+     "false; axis: int = -1",
+     0},
+    {"QuantizeAndDequantizeV4", "input: T, input_min: T, input_max: T -> output: T",
+     "signed_input: bool = true; num_bits: int = 8; range_given: bool = false; T: {bfloat16, half, float, double}; "
+     "round_mode: {'HALF_TO_EVEN', 'HALF_UP'} = 'HALF_TO_EVEN'; narrow_range: bool = false; axis: int = -1",
+     0},
+    {"QuantizeAndDequantizeV4Grad",
+     "gradients: T, input: T, input_min: T, input_max: T -> input_backprop: T, input_min_backprop: T, "
+     "input_max_backprop: T",
+     "T: {bfloat16, half, float, double}; axis: int = -1", 0},
+    {0},
+};
+
+/* ---- FakeQuantWithMinMax* ---- */
+
+typedef struct FakeState {
+    float low, high; /* of the Args forms */
+    bool per_channel, has_args;
+    float least, most; /* integers */
+} FakeState;
+
+static Error *fake_init(const Node *node, void *state) {
+    FakeState *st = state;
+    int64_t bits = 8;
+    bool narrow = false;
+    Error *err = node_attr_int(node, "num_bits", &bits);
+    if (!err) err = node_attr_bool(node, "narrow_range", &narrow);
+    st->per_channel = str_starts(node->op, STR("FakeQuantWithMinMaxVarsPerChannel"));
+    st->has_args = str_starts(node->op, STR("FakeQuantWithMinMaxArgs"));
+    if (!err && st->has_args) err = node_attr_float(node, "min", &st->low);
+    if (!err && st->has_args) err = node_attr_float(node, "max", &st->high);
+    if (err) return err;
+    if (st->has_args && !(st->low < st->high)) {
+        return error_invalid("min has to be smaller than max, was: %g >= %g", (double)st->low, (double)st->high);
+    }
+    if (bits < 2 || bits > 16) {
+        return error_invalid("num_bits must be between 2 and 16, inclusive, got %lld", (long long)bits);
+    }
+    st->least = narrow ? 1 : 0;
+    st->most = (float)((1 << bits) - 1);
+    return NULL;
+}
+
+/* The range moved so that zero is one of its steps. */
+typedef struct Nudged {
+    float low, high, scale;
+    bool empty; /* min and max were both 0 */
+} Nudged;
+
+static Nudged nudge(const FakeState *st, float low, float high) {
+    float scale = (high - low) / (st->most - st->least), zero = st->least - low / scale;
+    zero = zero < st->least ? st->least : zero > st->most ? st->most : roundf(zero);
+    return (Nudged){(st->least - zero) * scale, (st->most - zero) * scale, scale, low == 0 && high == 0};
+}
+
+static float fake_one(const Nudged *n, float x) {
+    if (n->empty) return 0;
+    const float inverse = 1 / n->scale, zero = floorf(-n->low * inverse + 0.5f);
+    float v = fminf(fmaxf(x, n->low), n->high) - n->low;
+    return floorf(v * inverse - zero + 0.5f) * n->scale;
+}
+
+/* The ranges: attributes, two scalars or two vectors in inputs `first` and the next, one number per channel. */
+static Error *fake_ranges(const KernelContext *k, int first, int64_t *channels) {
+    const FakeState *st = k->state;
+    const Shape *x = &k->in[first - 1]->shape;
+    *channels = 1;
+    if (st->has_args) return NULL;
+    const Tensor *low = k->in[first], *high = k->in[first + 1];
+    if (!st->per_channel) {
+        if (low->shape.rank == 0 && high->shape.rank == 0) return NULL;
+        return error_invalid("`min` and `max` must be rank 0, got shapes %s and %s", shape_text(&low->shape).text,
+                             shape_text(&high->shape).text);
+    }
+    if (x->rank < 1) return error_invalid("`inputs` must have at least rank 1");
+    *channels = x->dims[x->rank - 1];
+    if (low->shape.rank != 1 || high->shape.rank != 1 || low->count != *channels || high->count != *channels) {
+        return error_invalid("min and max must have %lld elements, got shapes %s and %s", (long long)*channels,
+                             shape_text(&low->shape).text, shape_text(&high->shape).text);
+    }
+    return NULL;
+}
+
+static Nudged fake_range(const KernelContext *k, int first, int64_t channel) {
+    const FakeState *st = k->state;
+    if (st->has_args) return nudge(st, st->low, st->high);
+    return nudge(st, tensor_f32(k->in[first])[channel], tensor_f32(k->in[first + 1])[channel]);
+}
+
+static Error *fake(KernelContext *k) {
+    int64_t channels;
+    Error *err = fake_ranges(k, 1, &channels);
+    if (err) return err;
+    const Tensor *x = k->in[0];
+    Tensor *z = kernel_output(k, 0, &x->shape);
+    if (!z) return NULL;
+    for (int64_t c = 0; c < channels; c++) {
+        const Nudged n = fake_range(k, 1, c);
+        for (int64_t i = c; i < x->count; i += channels) tensor_f32(z)[i] = fake_one(&n, tensor_f32(x)[i]);
+    }
+    return NULL;
+}
+
+/* Inputs: gradients, inputs and perhaps the range, which then has gradients too: those of what lies beyond its ends. */
+static Error *fake_grad(KernelContext *k) {
+    int64_t channels;
+    const Tensor *dz = k->in[0], *x = k->in[1];
+    Error *err = fake_ranges(k, 2, &channels);
+    if (err) return err;
+    if (!shape_eq(&dz->shape, &x->shape)) return error_invalid("gradient and input must be the same size");
+    Tensor *dx = kernel_output(k, 0, &x->shape), *d_low = NULL, *d_high = NULL;
+    if (dx && k->output_count == 3) {
+        d_low = kernel_output(k, 1, &k->in[2]->shape);
+        d_high = kernel_output(k, 2, &k->in[3]->shape);
+        if (!d_low || !d_high) return NULL;
+    }
+    for (int64_t c = 0; dx && c < channels; c++) {
+        const Nudged n = fake_range(k, 2, c);
+        double below = 0, above = 0;
+        for (int64_t i = c; i < x->count; i += channels) {
+            const float v = tensor_f32(x)[i], g = tensor_f32(dz)[i];
+            const bool inside = n.empty || (v >= n.low && v <= n.high);
+            tensor_f32(dx)[i] = inside ? g : 0;
+            if (!n.empty && v < n.low) below += (double)g;
+            if (!n.empty && v > n.high) above += (double)g;
+        }
+        if (d_low) tensor_f32(d_low)[c] = (float)below;
+        if (d_low) tensor_f32(d_high)[c] = (float)above;
+    }
+    return NULL;
+}
+
+/* ---- QuantizeAndDequantize* ---- */
+
+typedef struct RoundState {
+    bool is_signed, range_given, narrow, half_up;
+    int64_t bits, axis;
+    float low, high; /* of the first form */
+} RoundState;
+
+static Error *check_bits(const RoundState *st, int64_t bits) {
+    if (bits > 0 && bits < (st->is_signed ? 62 : 63)) return NULL;
+    return error_invalid("num_bits is out of range: %lld with signed_input_ %d", (long long)bits, st->is_signed);
+}
+
+static Error *round_init(const Node *node, void *state) {
+    RoundState *st = state;
+    Str value, mode = STR("");
+    st->axis = -1;
+    Error *err = NULL;
+    if (node_attr(node, "signed_input", &value)) err = node_attr_bool(node, "signed_input", &st->is_signed);
+    if (!err && node_attr(node, "range_given", &value)) err = node_attr_bool(node, "range_given", &st->range_given);
+    if (!err && node_attr(node, "narrow_range", &value)) err = node_attr_bool(node, "narrow_range", &st->narrow);
+    if (!err && node_attr(node, "axis", &value)) err = node_attr_int(node, "axis", &st->axis);
+    if (!err && node_attr(node, "input_min", &value)) err = node_attr_float(node, "input_min", &st->low);
+    if (!err && node_attr(node, "input_max", &value)) err = node_attr_float(node, "input_max", &st->high);
+    if (!err && node_attr(node, "round_mode", &value)) err = node_attr_string(node, "round_mode", &mode);
+    if (!err && node_attr(node, "num_bits", &value)) {
+        err = node_attr_int(node, "num_bits", &st->bits);
+        if (!err) err = check_bits(st, st->bits);
+    }
+    st->half_up = str_is(mode, "HALF_UP");
+    if (!err && st->axis < -1) err = error_invalid("Axis must be at least -1. Found %lld", (long long)st->axis);
+    return err;
+}
+
+/* The slices of an axis, each with its own range: element i of the tensor is in slice i / length % slices. */
+typedef struct RoundJob {
+    const RoundState *state;
+    int64_t bits, slices, length;
+    const Tensor *x;
+    const void *low, *high; /* one number per slice; NULL: not given */
+    const void *dz;
+    Tensor *z;
+} RoundJob;
+
+static Error *round_slices(const RoundState *st, const Shape *x, RoundJob *job) {
+    job->state = st;
+    job->slices = 1;
+    job->length = shape_count(x);
+    if (st->axis == -1) return NULL;
+    if (st->axis >= x->rank)
+        return error_invalid("Shape must be at least rank %lld but is rank %d", (long long)st->axis + 1, x->rank);
+    job->slices = x->dims[st->axis];
+    job->length = shape_prod(x, (int)st->axis + 1, x->rank);
+    return NULL;
+}
+
+/* Inputs `first` and the next: scalars, or one number per slice. */
+static Error *round_ranges(const KernelContext *k, int first, RoundJob *job) {
+    for (int i = first; i < first + 2; i++) {
+        const Tensor *t = k->in[i];
+        bool fits = job->state->axis == -1 ? t->count == 1 : t->shape.rank == 1 && t->count == job->slices;
+        if (!fits) {
+            return error_invalid("input_min_tensor has incorrect size, was %lld expected %lld", (long long)t->count,
+                                 (long long)job->slices);
+        }
+    }
+    job->low = k->in[first]->data;
+    job->high = k->in[first + 1]->data;
+    return NULL;
+}
+
+static Error *round_run(KernelContext *k, Error *(*loop)(const RoundJob *)) {
+    const RoundState *st = k->state;
+    RoundJob job = {.bits = st->bits, .x = k->in[0]};
+    float range[2] = {st->low, st->high};
+    double wide[2] = {(double)st->low, (double)st->high};
+    Error *err = round_slices(st, &k->in[0]->shape, &job);
+    if (!err && k->input_count == 4) {
+        if (k->in[3]->count != 1) return error_invalid("num_bits must be a scalar");
+        job.bits = tensor_i32(k->in[3])[0];
+        err = check_bits(st, job.bits);
+    }
+    if (!err && st->range_given && k->input_count > 1) err = round_ranges(k, 1, &job);
+    if (err) return err;
+    if (st->range_given && k->input_count == 1) {
+        bool is_double = k->in[0]->dtype == DT_DOUBLE;
+        job.low = is_double ? (void *)&wide[0] : (void *)&range[0];
+        job.high = is_double ? (void *)&wide[1] : (void *)&range[1];
+    }
+    job.z = kernel_output(k, 0, &k->in[0]->shape);
+    return job.z && job.z->count > 0 ? loop(&job) : NULL;
+}
+
+/* Inputs: gradient, input and range; the gradient passes where the input is inside. */
+static Error *round_grad_run(KernelContext *k, void (*loop)(const RoundJob *)) {
+    RoundJob job = {.x = k->in[1], .dz = k->in[0]->data};
+    if (!shape_eq(&k->in[0]->shape, &k->in[1]->shape)) return error_invalid("gradient and input must be the same size");
+    Error *err = round_slices(k->state, &k->in[1]->shape, &job);
+    if (!err) err = round_ranges(k, 2, &job);
+    if (err) return err;
+    for (int i = 1; i < 3; i++) {
+        Tensor *none = kernel_output(k, i, &k->in[i + 1]->shape);
+        if (!none) return NULL;
+        memset(none->data, 0, tensor_bytes(none));
+    }
+    job.z = kernel_output(k, 0, &k->in[1]->shape);
+    if (job.z && job.z->count > 0) loop(&job);
+    return NULL;
+}
+
+#define C float
+#define MOST FLT_MAX
+#define NAME(f) f##_f32
+#define RINT(v) rintf(v)
+#define FLOOR(v) floorf(v)
+#include "ops/fake_quant.inc"
+#undef C
+#undef MOST
+#undef NAME
+#undef RINT
+#undef FLOOR
+#define C double
+#define MOST DBL_MAX
+#define NAME(f) f##_f64
+#define RINT(v) rint(v)
+#define FLOOR(v) floor(v)
+#include "ops/fake_quant.inc"
+
+#define FAKE .state_size = sizeof(FakeState), .init = fake_init
+#define ROUNDS .state_size = sizeof(RoundState), .init = round_init
+#define TYPES(f) .by_type = {[DT_FLOAT] = f##_f32, [DT_DOUBLE] = f##_f64}
+
+const KernelDef fake_quant_cpu[] = {
+    {"FakeQuantWithMinMaxArgs", .run = fake, FAKE},
+    {"FakeQuantWithMinMaxArgsGradient", .run = fake_grad, FAKE},
+    {"FakeQuantWithMinMaxVars", .run = fake, FAKE},
+    {"FakeQuantWithMinMaxVarsGradient", .run = fake_grad, FAKE},
+    {"FakeQuantWithMinMaxVarsPerChannel", .run = fake, FAKE},
+    {"FakeQuantWithMinMaxVarsPerChannelGradient", .run = fake_grad, FAKE},
+    {"QuantizeAndDequantize", TYPES(round), ROUNDS},
+    {"QuantizeAndDequantizeV2", TYPES(round), ROUNDS},
+    {"QuantizeAndDequantizeV3", TYPES(round), ROUNDS},
+    {"QuantizeAndDequantizeV4", TYPES(round), ROUNDS},
+    {"QuantizeAndDequantizeV4Grad", TYPES(round_grad), ROUNDS},
+    {0},
+};

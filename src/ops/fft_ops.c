@@ -1,0 +1,243 @@
+/* fft_ops.c: Fourier transforms of the last one, two or three dimensions, complex and real. */
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "kernels/fft.h"
+#include "ops/elements.h"
+#include "ops/op_list.h"
+
+const OpDef fft_ops_ops[] = {
+    {"FFT", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = complex64", 0},
+    {"FFT2D", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = complex64", 0},
+    {"FFT3D", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = complex64", 0},
+    {"IFFT", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = complex64", 0},
+    {"IFFT2D", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = complex64", 0},
+    {"IFFT3D", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = complex64", 0},
+    {"RFFT",
+     "input: Treal, fft_length: int32 -> output: Tcomplex",
+     "Treal: {float, double} = float; Tcomplex: {complex64, complex128} = complex64",
+     0},
+    {"RFFT2D",
+     "input: Treal, fft_length: int32 -> output: Tcomplex",
+     "Treal: {float, double} = float; Tcomplex: {complex64, complex128} = complex64",
+     0},
+    {"RFFT3D",
+     "input: Treal, fft_length: int32 -> output: Tcomplex",
+     "Treal: {float, double} = float; Tcomplex: {complex64, complex128} = complex64",
+     0},
+    {"IRFFT",
+     "input: Tcomplex, fft_length: int32 -> output: Treal",
+     "Treal: {float, double} = float; Tcomplex: {complex64, complex128} = complex64",
+     0},
+    {"IRFFT2D",
+     "input: Tcomplex, fft_length: int32 -> output: Treal",
+     "Treal: {float, double} = float; Tcomplex: {complex64, complex128} = complex64",
+     0},
+    {"IRFFT3D",
+     "input: Tcomplex, fft_length: int32 -> output: Treal",
+     "Treal: {float, double} = float; Tcomplex: {complex64, complex128} = complex64",
+     0},
+    {0},
+};
+
+enum { MAX_AXES = 3 };
+
+typedef struct FftState {
+    int axes;
+    bool inverse, real;
+} FftState;
+
+/* [I][R]FFT[2D|3D] */
+static Error *fft_init(const Node *node, void *state) {
+    FftState *s = state;
+    s->inverse = node->op.ptr[0] == 'I';
+    s->real = node->op.ptr[s->inverse ? 1 : 0] == 'R';
+    s->axes = str_ends(node->op, STR("2D")) ? 2 : str_ends(node->op, STR("3D")) ? 3 : 1;
+    return NULL;
+}
+
+typedef double _Complex Complex;
+
+typedef struct FftJob {
+    const FftState *s;
+    const Tensor *in;
+    Tensor *out;
+    int64_t batch;
+    int64_t length[MAX_AXES];                   /* of the transforms */
+    int64_t in_dims[MAX_AXES], out_dims[MAX_AXES]; /* of the tensors */
+    int64_t dims[MAX_AXES];                     /* of the work array: length, but the half spectrum of real inverses */
+    FftPlan *plans[MAX_AXES];
+    int64_t scratch;
+    atomic_bool failed; /* no memory */
+} FftJob;
+
+static Complex read_number(const Tensor *t, int64_t i) {
+    switch (t->dtype) {
+        case DT_FLOAT:
+            return tensor_f32(t)[i];
+        case DT_DOUBLE:
+            return tensor_f64(t)[i];
+        case DT_COMPLEX64:
+            return ((const float _Complex *)t->data)[i];
+        default:
+            return ((const Complex *)t->data)[i];
+    }
+}
+
+static void write_number(Tensor *t, int64_t i, Complex v) {
+    switch (t->dtype) {
+        case DT_FLOAT:
+            tensor_f32(t)[i] = (float)creal(v);
+            break;
+        case DT_DOUBLE:
+            tensor_f64(t)[i] = creal(v);
+            break;
+        case DT_COMPLEX64:
+            ((float _Complex *)t->data)[i] = (float _Complex)v;
+            break;
+        default:
+            ((Complex *)t->data)[i] = v;
+            break;
+    }
+}
+
+static int64_t product_of(const int64_t *dims, int from, int to) {
+    int64_t n = 1;
+    for (int d = from; d < to; d++) n *= dims[d];
+    return n;
+}
+
+/* The part of one item that the transform sees, in the work array. */
+static void load_item(const FftJob *job, int64_t item, Complex *work) {
+    int axes = job->s->axes;
+    int64_t n = product_of(job->dims, 0, axes), first = item * product_of(job->in_dims, 0, axes);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t rest = i, flat = 0, stride = 1;
+        for (int d = axes - 1; d >= 0; d--) {
+            flat += rest % job->dims[d] * stride;
+            rest /= job->dims[d];
+            stride *= job->in_dims[d];
+        }
+        work[i] = read_number(job->in, first + flat);
+    }
+}
+
+/* Transforms along one axis, line by line. */
+static void run_axis(const FftJob *job, int axis, Complex *work, Complex *line, Complex *scratch) {
+    int64_t n = job->dims[axis], inner = product_of(job->dims, axis + 1, job->s->axes),
+            outer = product_of(job->dims, 0, axis);
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < inner; i++) {
+            Complex *at = work + o * n * inner + i;
+            for (int64_t k = 0; k < n; k++) line[k] = at[k * inner];
+            fft_run(job->plans[axis], job->s->inverse, line, scratch);
+            for (int64_t k = 0; k < n; k++) at[k * inner] = line[k];
+        }
+}
+
+/* The last axis of a real inverse: the other half of the spectrum mirrors the one given. */
+static void finish_real(const FftJob *job, int64_t item, const Complex *work, Complex *line, Complex *scratch, double scale) {
+    int last = job->s->axes - 1;
+    int64_t n = job->length[last], half = job->dims[last], lines = product_of(job->dims, 0, last);
+    for (int64_t l = 0; l < lines; l++) {
+        for (int64_t k = 0; k < n; k++) line[k] = k < half ? work[l * half + k] : conj(work[l * half + n - k]);
+        fft_run(job->plans[last], true, line, scratch);
+        for (int64_t k = 0; k < n; k++) write_number(job->out, (item * lines + l) * n + k, line[k] * scale);
+    }
+}
+
+static void store_item(const FftJob *job, int64_t item, const Complex *work, double scale) {
+    int last = job->s->axes - 1;
+    int64_t lines = product_of(job->dims, 0, last), n = job->out_dims[last];
+    for (int64_t l = 0; l < lines; l++)
+        for (int64_t k = 0; k < n; k++)
+            write_number(job->out, (item * lines + l) * n + k, work[l * job->dims[last] + k] * scale);
+}
+
+static void run_items(void *arg, int64_t begin, int64_t end) {
+    FftJob *job = arg;
+    int axes = job->s->axes;
+    bool real_inverse = job->s->real && job->s->inverse;
+    int64_t n = product_of(job->dims, 0, axes), longest = 0;
+    for (int d = 0; d < axes; d++) longest = job->length[d] > longest ? job->length[d] : longest;
+    Complex *work = try_alloc((size_t)(n + longest + job->scratch + 1) * sizeof *work);
+    if (!work) {
+        atomic_store(&job->failed, true);
+        return;
+    }
+    Complex *line = work + n, *scratch = line + longest;
+    double scale = job->s->inverse ? 1.0 / (double)product_of(job->length, 0, axes) : 1;
+    for (int64_t i = begin; i < end; i++) {
+        load_item(job, i, work);
+        for (int d = axes - 1; d >= 0; d--) {
+            if (d < axes - 1 || !real_inverse) run_axis(job, d, work, line, scratch);
+        }
+        if (real_inverse) {
+            finish_real(job, i, work, line, scratch, scale);
+        } else {
+            store_item(job, i, work, scale);
+        }
+    }
+    free(work);
+}
+
+/* Lengths of the transforms and of the output. */
+static Error *fft_shape(KernelContext *k, FftJob *job, Shape *out) {
+    const FftState *s = job->s;
+    const Shape *in = &k->in[0]->shape;
+    int axes = s->axes, first = in->rank - axes;
+    if (first < 0) return error_invalid("Input must have rank of at least %d but got: %s", axes, shape_text(in).text);
+    if (s->real && (k->in[1]->shape.rank != 1 || k->in[1]->count != axes))
+        return error_invalid("fft_length must have shape [%d]", axes);
+    *out = *in;
+    job->batch = shape_prod(in, 0, first);
+    for (int d = 0; d < axes; d++) {
+        bool last = d == axes - 1;
+        int64_t size = in->dims[first + d], n = s->real ? tensor_i32(k->in[1])[d] : size;
+        if (n < 0) return error_invalid("fft_length[%d] must >= 0, but got: %lld", d, (long long)n);
+        int64_t need = s->real && s->inverse && last ? n / 2 + 1 : n;
+        if (size != 0 && size < need)
+            return error_invalid("Input dimension %d must have length of at least %lld but got: %lld", first + d,
+                                 (long long)need, (long long)size);
+        job->length[d] = n;
+        job->dims[d] = need;
+        job->in_dims[d] = size;
+        job->out_dims[d] = s->real && !s->inverse && last && n != 0 ? n / 2 + 1 : n;
+        out->dims[first + d] = job->out_dims[d];
+    }
+    return NULL;
+}
+
+static Error *run_fft(KernelContext *k) {
+    FftJob job = {.s = k->state, .in = k->in[0]};
+    Shape shape;
+    Error *err = fft_shape(k, &job, &shape);
+    if (err) return err;
+    job.out = kernel_output(k, 0, &shape);
+    if (!job.out || job.out->count == 0) return NULL;
+    if (job.in->count == 0) {
+        memset(job.out->data, 0, tensor_bytes(job.out));
+        return NULL;
+    }
+    bool ok = true;
+    for (int d = 0; d < job.s->axes && ok; d++) {
+        job.plans[d] = fft_plan_new(job.length[d]);
+        ok = job.plans[d] != NULL;
+        if (ok && fft_plan_scratch(job.plans[d]) > job.scratch) job.scratch = fft_plan_scratch(job.plans[d]);
+    }
+    if (ok) threadpool_parallel_for(k->pool, job.batch, 16384 / (product_of(job.dims, 0, job.s->axes) + 1) + 1, run_items, &job);
+    for (int d = 0; d < job.s->axes; d++) fft_plan_free(job.plans[d]);
+    if (!ok || atomic_load(&job.failed)) return error_new(CODE_RESOURCE_EXHAUSTED, "No memory for a transform of this length");
+    return NULL;
+}
+
+#define FFT_KERNEL .run = run_fft, .state_size = sizeof(FftState), .init = fft_init, .flags = KERNEL_EXPENSIVE
+
+const KernelDef fft_ops_cpu[] = {
+    {"FFT", FFT_KERNEL},   {"FFT2D", FFT_KERNEL},   {"FFT3D", FFT_KERNEL},
+    {"IFFT", FFT_KERNEL},  {"IFFT2D", FFT_KERNEL},  {"IFFT3D", FFT_KERNEL},
+    {"RFFT", FFT_KERNEL},  {"RFFT2D", FFT_KERNEL},  {"RFFT3D", FFT_KERNEL},
+    {"IRFFT", FFT_KERNEL}, {"IRFFT2D", FFT_KERNEL}, {"IRFFT3D", FFT_KERNEL},
+    {0},
+};

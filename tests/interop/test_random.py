@@ -1,0 +1,66 @@
+"""Seeded random ops and dropout on Rill tasks give TensorFlow's numbers."""
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+
+import models
+import training
+
+
+def random_ops():
+    probabilities = np.log([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1]]).astype(np.float32)
+    return {
+        "uniform": tf.random_uniform([7, 5], seed=3),
+        "uniform_range": tf.random_uniform([4], -2.0, 5.0, seed=4),
+        "uniform_double": tf.random_uniform([9], dtype=tf.float64, seed=4),
+        "uniform_int32": tf.random_uniform([50], 3, 17, tf.int32, seed=5),
+        "uniform_int64": tf.random_uniform([50], -9, 1 << 40, tf.int64, seed=6),
+        "normal": tf.random_normal([6, 11], 1.0, 2.0, seed=7),
+        "normal_double": tf.random_normal([33], dtype=tf.float64, seed=8),
+        "truncated": tf.truncated_normal([100], stddev=0.1, seed=9),
+        "only_graph_seed": tf.random_normal([5]),
+        "shuffle": tf.random_shuffle(tf.range(40), seed=10),
+        "multinomial": tf.multinomial(probabilities, 20, seed=11),
+        "dropout": tf.nn.dropout(tf.ones([8, 9]), rate=0.4, seed=12),
+        "glorot": tf.glorot_uniform_initializer(seed=13)([5, 6]),
+        "stateless": tf.random.stateless_normal([12], seed=[1, 2]),
+        "large": tf.random_uniform([100000], seed=14),
+    }
+
+
+def run_twice(target, device):
+    with tf.Graph().as_default() as g, tf.device(device):
+        tf.set_random_seed(42)
+        ops = random_ops()
+    with tf.Session(target, graph=g, config=training.config()) as s:
+        return s.run(ops), s.run(ops)
+
+
+@pytest.mark.parametrize("device", ["/job:worker/task:0", "/job:ps/task:0"])
+def test_seeded_random_ops(start_cluster, device):
+    cluster = start_cluster({"ps": 1, "worker": 1})
+    got, want = run_twice(cluster.target(), device), run_twice("", None)
+    for g, w in zip(got, want):
+        for name in w:
+            np.testing.assert_allclose(g[name], w[name], rtol=1e-5, atol=1e-6, err_msg=name)
+    assert not np.array_equal(want[0]["uniform"], want[1]["uniform"])
+
+
+def test_training_with_dropout(start_cluster, reference):
+    """Initial values and dropout both come from seeded random ops, so the losses only agree if every number does."""
+    def losses(target, place):
+        with tf.Graph().as_default() as g, models.device_of(0, 1, place):
+            tf.set_random_seed(5)
+            x, y = models.inputs()
+            w1 = tf.get_variable("w1", [x.shape[1], 32], initializer=tf.truncated_normal_initializer(stddev=0.1, seed=1))
+            w2 = tf.get_variable("w2", [32, 10], initializer=tf.random_normal_initializer(stddev=0.1))
+            hidden = tf.nn.dropout(tf.nn.relu(tf.matmul(x, w1)), rate=0.3, seed=2)
+            loss = tf.losses.sparse_softmax_cross_entropy(y, tf.matmul(hidden, w2))
+            train_op = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+            init = tf.global_variables_initializer()
+        with training.session(target, g) as s:
+            s.run(init)
+            return [s.run([loss, train_op], {x: a, y: b})[0] for a, b in models.batches(20)]
+
+    cluster = start_cluster({"ps": 1, "worker": 1})
+    np.testing.assert_allclose(losses(cluster.target(), True), losses(reference, False), rtol=1e-4)

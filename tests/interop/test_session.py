@@ -1,0 +1,280 @@
+"""Everything a client can ask of a session on a Rill master, besides plain runs."""
+import json
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+from tensorflow.core.protobuf import config_pb2
+from tensorflow.python.client import timeline
+
+import training
+
+
+@pytest.fixture
+def cluster(start_cluster):
+    return start_cluster({"ps": 1, "worker": 2})
+
+
+def test_list_devices(cluster, graph):
+    with training.session(cluster.target(), graph) as s:
+        devices = s.list_devices()
+        assert sorted(d.name for d in devices) == ["/job:ps/replica:0/task:0/device:CPU:0",
+                                                   "/job:worker/replica:0/task:0/device:CPU:0",
+                                                   "/job:worker/replica:0/task:1/device:CPU:0"]
+        assert all(d.device_type == "CPU" for d in devices)
+        c = tf.constant(3.0) * 2.0
+        assert s.run(c) == 6.0
+
+
+def test_several_cpu_devices(start_cluster, graph):
+    cluster = start_cluster({"worker": 1}, flags=["--cpu-devices", "3"])
+    with tf.device("/cpu:0"):
+        a = tf.constant([1.0, 2.0])
+    with tf.device("/cpu:2"):
+        b = a * 10.0
+    with tf.device("/cpu:1"):
+        c = tf.reduce_sum(b)
+    with training.session(cluster.target(), graph) as s:
+        assert len(s.list_devices()) == 3
+        assert s.run(c) == 30.0
+
+
+def test_graph_grows_between_runs(cluster, graph):
+    with training.session(cluster.target(), graph) as s:
+        with tf.device("/job:ps/task:0"):
+            v = tf.Variable(1.0)
+        s.run(v.initializer)
+        for step in range(5):
+            with tf.device("/job:worker/task:%d" % (step % 2)):
+                more = v.assign_add(float(step))
+            s.run(more)
+        assert s.run(v) == 11.0
+
+
+def test_partial_run(cluster, graph):
+    a, b, c = (tf.placeholder(tf.float32, []) for _ in range(3))
+    with tf.device("/job:ps/task:0"):
+        first = a + b
+    with tf.device("/job:worker/task:1"):
+        second = first * c
+    with training.session(cluster.target(), graph) as s:
+        for _ in range(2):
+            handle = s.partial_run_setup([first, second], [a, b, c])
+            assert s.partial_run(handle, first, {a: 1.0, b: 2.0}) == 3.0
+            assert s.partial_run(handle, second, {c: 10.0}) == 30.0
+        handle = s.partial_run_setup([first, second], [a, b, c])
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            s.partial_run(handle, second, {a: 1.0, b: 2.0})
+
+
+def test_make_callable(cluster, graph):
+    x = tf.placeholder(tf.float32, [])
+    with tf.device("/job:ps/task:0"):
+        y = x * 3.0
+    with training.session(cluster.target(), graph) as s:
+        f = s.make_callable(y, [x])
+        assert [f(1.0), f(2.0)] == [3.0, 6.0]
+
+
+def test_make_callable_from_options(cluster, graph):
+    x = tf.placeholder(tf.float32, [2])
+    with tf.device("/job:ps/task:0"):
+        y = x * 3.0
+        v = tf.Variable(0.0, use_resource=True)
+    bump = v.assign_add(1.0)
+    with training.session(cluster.target(), graph) as s:
+        s.run(v.initializer)
+        options = config_pb2.CallableOptions()
+        options.feed.append(x.name)
+        options.fetch.extend([y.name, y.name])
+        options.target.append(bump.op.name)
+        f = s._make_callable_from_options(options)
+        for i in range(3):
+            got = f(np.array([i, 2.0], np.float32))
+            np.testing.assert_array_equal(got[0], [3.0 * i, 6.0])
+            np.testing.assert_array_equal(got[1], got[0])
+        del f
+        assert s.run(v) == 3.0
+
+
+def test_state_is_shared_between_sessions(cluster, graph):
+    with tf.device("/job:ps/task:0"):
+        v = tf.Variable(1.0)
+    with training.session(cluster.target("worker", 0), graph) as one, training.session(cluster.target("worker", 1), graph) as two:
+        one.run(v.initializer)
+        one.run(v.assign(5.0))
+        assert two.run(v) == 5.0
+
+
+@pytest.mark.parametrize("resource", [False, True], ids=["ref", "resource"])
+def test_isolated_session_state(cluster, graph, resource):
+    with tf.device("/job:ps/task:0"):
+        v = tf.Variable(1.0, use_resource=resource)
+    isolated = training.config(isolate_session_state=True)
+    with tf.Session(cluster.target(), graph=graph, config=isolated) as one:
+        one.run(v.initializer)
+        one.run(v.assign(5.0))
+        assert one.run(v) == 5.0
+        with tf.Session(cluster.target(), graph=graph, config=isolated) as two, \
+                training.session(cluster.target(), graph) as three:
+            with pytest.raises(tf.errors.FailedPreconditionError):
+                two.run(v)
+            with pytest.raises(tf.errors.FailedPreconditionError):
+                three.run(v)
+
+
+@pytest.mark.parametrize("resource", [False, True], ids=["ref", "resource"])
+def test_reset_drops_variables_and_sessions(cluster, graph, resource):
+    with tf.device("/job:ps/task:0"):
+        v = tf.Variable(1.0, use_resource=resource)
+        with graph.container("mine"):
+            w = tf.Variable(2.0, use_resource=resource)
+    s = training.session(cluster.target(), graph)
+    s.run([v.initializer, w.initializer])
+    tf.Session.reset(cluster.target(), ["mine"])
+    with pytest.raises(tf.errors.AbortedError):
+        s.run(v)
+    with training.session(cluster.target(), graph) as s:
+        assert s.run(v) == 1.0
+        with pytest.raises(tf.errors.FailedPreconditionError):
+            s.run(w)
+    tf.Session.reset(cluster.target())
+    with training.session(cluster.target(), graph) as s:
+        with pytest.raises(tf.errors.FailedPreconditionError):
+            s.run(v)
+
+
+def test_device_filters_leave_out_a_dead_task(cluster, graph):
+    cluster.task("worker", 1).kill()
+    with tf.device("/job:ps/task:0"):
+        v = tf.Variable(4.0)
+    with training.session(cluster.target(), graph, device_filters=["/job:ps", "/job:worker/task:0"]) as s:
+        s.run(v.initializer)
+        assert s.run(v) == 4.0
+        assert len(s.list_devices()) == 2
+
+
+def test_session_on_a_missing_task_names_it(start_cluster, graph):
+    cluster = start_cluster({"ps": 1, "worker": 1}, flags=["--session-timeout", "1"])
+    cluster.task("ps").kill()
+    with training.session(cluster.target(), graph) as s:
+        with pytest.raises((tf.errors.UnavailableError, tf.errors.AbortedError)) as error:  # what clients retry on
+            s.run(tf.constant(1))
+    assert "/job:ps/replica:0/task:0" in str(error.value) and cluster.spec["ps"][0] in str(error.value)
+
+
+def test_cluster_def_propagation(start_cluster, graph):
+    """The client names the cluster; the tasks themselves only know their own address."""
+    alone = [start_cluster({"local": 1}) for _ in range(3)]
+    addresses = [c.spec["local"][0] for c in alone]
+    spec = tf.train.ClusterSpec({"ps": [addresses[0]], "worker": addresses[1:]})
+    with tf.device("/job:ps/task:0"):
+        v = tf.Variable([1.0, 2.0])
+    with tf.device("/job:worker/task:1"):
+        out = tf.reduce_sum(v * 2.0)
+    with training.session("grpc://" + addresses[1], graph, cluster_def=spec.as_cluster_def()) as s:
+        s.run(v.initializer)
+        assert s.run(out) == 6.0
+        names = sorted(d.name for d in s.list_devices())
+        assert names[0] == "/job:ps/replica:0/task:0/device:CPU:0" and len(names) == 3
+
+
+def test_full_trace_gives_a_timeline(cluster, graph):
+    with tf.device("/job:ps/task:0"):
+        v = tf.Variable(tf.ones([64, 64]), name="traced_variable")
+    with tf.device("/job:worker/task:0"):
+        out = tf.reduce_sum(tf.matmul(v, v, name="traced_product"))
+    with training.session(cluster.target(), graph) as s:
+        s.run(v.initializer)
+        metadata = tf.RunMetadata()
+        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=True)
+        assert s.run(out, options=options, run_metadata=metadata) == 64.0 ** 3
+    devices = {d.device for d in metadata.step_stats.dev_stats if d.node_stats}
+    assert any("job:ps" in d for d in devices) and any("job:worker" in d for d in devices), devices
+    nodes = [n for d in metadata.step_stats.dev_stats for n in d.node_stats]
+    assert any(n.node_name == "traced_product" and n.all_end_rel_micros >= 0 and n.all_start_micros > 0 for n in nodes)
+    trace = json.loads(timeline.Timeline(metadata.step_stats).generate_chrome_trace_format())
+    assert any(e.get("args", {}).get("name") == "traced_product" for e in trace["traceEvents"])
+    parts = [n.op for g in metadata.partition_graphs for n in g.node]
+    assert len(metadata.partition_graphs) >= 2 and "_Send" in parts and "_Recv" in parts
+
+
+@pytest.mark.parametrize("how", ["session", "run"])
+def test_timeout_of_a_step(cluster, graph, how):
+    with tf.device("/job:ps/task:0"):
+        queue = tf.FIFOQueue(1, tf.float32)
+    with training.session(cluster.target(), graph, operation_timeout_in_ms=500 if how == "session" else 60000) as s:
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            s.run(queue.dequeue(), options=tf.RunOptions(timeout_in_ms=500) if how == "run" else None)
+        s.run(queue.enqueue(2.0))
+        assert s.run(queue.dequeue()) == 2.0
+
+
+def test_errors_name_their_node(cluster, graph):
+    with tf.device("/job:ps/task:0"):
+        v = tf.Variable(1.0, name="never_set", use_resource=False)
+        bad = tf.check_numerics(tf.constant([1.0]) / 0.0, "a check that fails", name="guard")
+        x = tf.placeholder(tf.float32, name="not_fed")
+    with training.session(cluster.target(), graph) as s:
+        with pytest.raises(tf.errors.FailedPreconditionError, match="never_set"):
+            s.run(v)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="a check that fails") as error:
+            s.run(bad)
+        assert error.value.op.name == "guard"
+        with pytest.raises(tf.errors.InvalidArgumentError, match="not_fed"):
+            s.run(x + 1.0)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="/job:ps/task:7"):
+            with tf.device("/job:ps/task:7"):
+                s.run(tf.constant(1.0))
+
+
+def test_closed_queue_and_closed_session(cluster, graph):
+    with tf.device("/job:ps/task:0"):
+        queue = tf.FIFOQueue(3, tf.int32)
+    with training.session(cluster.target(), graph) as s:
+        s.run(queue.enqueue(1))
+        s.run(queue.close())
+        assert s.run(queue.dequeue()) == 1
+        with pytest.raises(tf.errors.OutOfRangeError):
+            s.run(queue.dequeue())
+        with pytest.raises(tf.errors.CancelledError):
+            s.run(queue.enqueue(2))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_control_flow_across_ps_and_worker(cluster, graph, version):
+    (tf.enable_control_flow_v2 if version == 2 else tf.disable_control_flow_v2)()
+    try:
+        with tf.device("/job:ps/task:0"):
+            v = tf.Variable(3.0)
+        x = tf.placeholder(tf.float32, [])
+
+        def body(i, total):
+            with tf.device("/job:ps/task:0"):
+                part = v * total
+            with tf.device("/job:worker/task:1"):
+                return i + 1, tf.cond(part > 50.0, lambda: part / 10.0, lambda: part + tf.cast(i, tf.float32))
+
+        with tf.device("/job:worker/task:0"):
+            _, out = tf.while_loop(lambda i, _: i < 8, body, [0, x])
+            array = tf.map_fn(lambda e: e * x + v, tf.constant([1.0, 2.0, 3.0]))
+            scan = tf.scan(lambda a, e: a * 0.5 + e, tf.constant([1.0, 2.0, 3.0]), initializer=x)
+            grads = tf.gradients([out, tf.reduce_sum(array)], [x, v])
+            case = tf.case([(x > 5.0, lambda: tf.constant(1)), (x > 1.0, lambda: tf.constant(2))], lambda: tf.constant(3))
+    finally:
+        tf.disable_control_flow_v2()
+    fetches = [out, array, scan, grads, case]
+    stripped = tf.train.export_meta_graph(graph=graph, clear_devices=True)
+    for node in (n for f in stripped.graph_def.library.function for n in f.node_def):
+        node.device = ""
+    with tf.Graph().as_default() as plain:
+        tf.train.import_meta_graph(stripped)
+    init = v.initializer
+    with training.session(cluster.target(), graph) as s, tf.Session(graph=plain) as r:
+        s.run(init)
+        r.run(init.name)
+        for value in (0.5, 2.0, 7.0):
+            got = s.run(fetches, {x: value})
+            want = r.run([out.name, array.name, scan.name, [g.name for g in grads], case.name], {x.name: value})
+            for a, b in zip(tf.nest.flatten(got), tf.nest.flatten(want)):
+                np.testing.assert_allclose(a, b, rtol=1e-5)
