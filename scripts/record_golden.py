@@ -26,7 +26,7 @@ DIST = os.path.join(golden_case.HERE, "dist")
 
 def preview(value):
     """The first elements, for people who read the file."""
-    flat = golden_case.np.asarray(value).reshape(-1)[:6]
+    flat = golden_case.as_array(value).reshape(-1)[:6]
     if flat.dtype == object:
         return [golden_case.as_bytes(x).decode("latin1")[:40] for x in flat[:4]]
     return [repr(x) if isinstance(x, float) and not golden_case.np.isfinite(x) else x

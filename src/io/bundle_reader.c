@@ -7,6 +7,7 @@
 #include "io/bundle_internal.h"
 #include "io/table.h"
 #include "proto/wire.h"
+#include "tensor/tensor_proto.h"
 
 struct Bundle {
     const FileSystem *fs;
@@ -150,11 +151,32 @@ static Error *parse_strings(Bundle *b, const BundleEntry *e, const char *data, T
     return NULL;
 }
 
-static Error *read_strings(Bundle *b, const BundleEntry *e, File *f, Tensor *t) {
+/* As bundle_writer.c puts them. */
+static Error *parse_variants(Bundle *b, const BundleEntry *e, const char *data, Tensor *t) {
+    WireReader r = wire_reader((Str){data, (size_t)e->size});
+    uint32_t crc = 0, stored;
+    Error *err = NULL;
+    for (int64_t i = 0; !err && i < t->count; i++) {
+        uint64_t len;
+        if (!wire_varint(&r, &len) || len > (uint64_t)(r.end - r.at) || (uint64_t)(r.end - r.at) - len < 4)
+            return damaged(b, e, "the length of a variant is damaged");
+        Str element = {(const char *)r.at, (size_t)len};
+        crc = crc32c(crc32c(crc, &len, 8), element.ptr, element.len);
+        memcpy(&stored, r.at + len, 4);
+        if (stored != crc32c_mask(crc)) return damaged(b, e, "checksum of a variant does not match");
+        crc = crc32c(crc, &stored, 4);
+        r.at += len + 4;
+        err = variant_decode(element, &tensor_variants(t)[i]);
+    }
+    if (!err && (r.at != r.end || crc32c_mask(crc) != e->masked_crc)) err = damaged(b, e, "checksum does not match");
+    return err;
+}
+
+static Error *read_parsed(Bundle *b, const BundleEntry *e, File *f, Tensor *t) {
     char *data = try_alloc((size_t)e->size + 1);
-    if (!data) return error_new(CODE_RESOURCE_EXHAUSTED, "Not enough memory for strings of %s", b->prefix);
+    if (!data) return error_new(CODE_RESOURCE_EXHAUSTED, "Not enough memory for a tensor of %s", b->prefix);
     Error *err = read_exactly(b, e, f, data, (size_t)e->size);
-    if (!err) err = parse_strings(b, e, data, t);
+    if (!err) err = t->dtype == DT_STRING ? parse_strings(b, e, data, t) : parse_variants(b, e, data, t);
     free(data);
     return err;
 }
@@ -170,8 +192,8 @@ static Error *read_whole(Bundle *b, const BundleEntry *e, Tensor **out) {
     err = tensor_new(e->dtype, &e->shape, &t);
     if (!err && dtype_is_plain(e->dtype))
         err = read_plain(b, e, f, t);
-    else if (!err && e->dtype == DT_STRING)
-        err = read_strings(b, e, f, t);
+    else if (!err && (e->dtype == DT_STRING || e->dtype == DT_VARIANT))
+        err = read_parsed(b, e, f, t);
     else if (!err)
         err = error_unimplemented("Checkpoint %s holds a tensor of type %s", b->prefix, dtype_name(e->dtype));
     if (err) {

@@ -14,6 +14,7 @@
 #include "io/bundle_internal.h"
 #include "io/table.h"
 #include "proto/wire.h"
+#include "tensor/tensor_proto.h"
 
 enum { BUFFER_SIZE = 1 << 20 };
 
@@ -187,6 +188,28 @@ static Error *put_strings(BundleWriter *w, const Tensor *t) {
     return err;
 }
 
+/* For each element its length as a varint, its bytes, and the CRC of all so far, with lengths as 64-bit integers. */
+static Error *put_variants(BundleWriter *w, const Tensor *t) {
+    uint32_t crc = 0;
+    Error *err = NULL;
+    for (int64_t i = 0; !err && i < t->count; i++) {
+        StrBuf element = {0}, length = {0};
+        err = variant_encode(&tensor_variants(t)[i], &element);
+        uint64_t len = element.len;
+        wire_put_varint(&length, len);
+        crc = crc32c(crc32c(crc, &len, 8), strbuf_str(&element).ptr, element.len);
+        uint32_t masked = crc32c_mask(crc);
+        crc = crc32c(crc, &masked, 4);
+        if (!err) err = put(w, length.ptr, length.len);
+        if (!err) err = put(w, element.ptr, element.len);
+        if (!err) err = put(w, &masked, 4);
+        strbuf_clear(&element);
+        strbuf_clear(&length);
+    }
+    w->crc = crc;
+    return err;
+}
+
 Error *bundle_writer_add(BundleWriter *w, Str name, const Tensor *value) {
     if (!name.len) return error_invalid("A tensor of checkpoint %s has no name", w->prefix);
     if (strmap_get(&w->entries.by_key, name)) return error_invalid("Adding duplicate key: %.*s", STR_ARG(name));
@@ -194,6 +217,8 @@ Error *bundle_writer_add(BundleWriter *w, Str name, const Tensor *value) {
     Error *err;
     if (value->dtype == DT_STRING) {
         err = put_strings(w, value);
+    } else if (value->dtype == DT_VARIANT) {
+        err = put_variants(w, value);
     } else if (dtype_is_plain(value->dtype)) {
         w->crc = crc32c(0, value->data, tensor_bytes(value));
         err = put(w, value->data, tensor_bytes(value));

@@ -22,9 +22,10 @@ void triangular_solve_c128(const Complex *a, int64_t n, bool lower, bool adjoint
 /* a (m x n) becomes R; q (m x q_cols, q_cols >= min(m, n)) the first columns of Q. Signs are those of Householder's method. */
 void qr_f64(double *a, int64_t m, int64_t n, double *q, int64_t q_cols);
 void qr_c128(Complex *a, int64_t m, int64_t n, Complex *q, int64_t q_cols);
-/* a (n x n, self-adjoint by its lower triangle) = v * diag(values) * v^H, values ascending; a is destroyed. False: no convergence. */
-bool self_adjoint_eigen_f64(double *a, int64_t n, double *values, double *v);
-bool self_adjoint_eigen_c128(Complex *a, int64_t n, double *values, Complex *v);
+/* a (n x n, self-adjoint by its lower triangle) = v * diag(values) * v^H, values ascending; a is destroyed. False: no convergence.
+ * epsilon: what may be neglected, that of the type the numbers came from. */
+bool self_adjoint_eigen_f64(double *a, int64_t n, double epsilon, double *values, double *v);
+bool self_adjoint_eigen_c128(Complex *a, int64_t n, double epsilon, double *values, Complex *v);
 /* a (m x n, m >= n; destroyed) = u * diag(values) * v^H, values descending; u is m x u_cols with u_cols n or m, v is n x n. */
 void svd_f64(double *a, int64_t m, int64_t n, double *values, double *u, int64_t u_cols, double *v);
 void svd_c128(Complex *a, int64_t m, int64_t n, double *values, Complex *u, int64_t u_cols, Complex *v);

@@ -77,8 +77,8 @@ static bool outside(double a, double x) {
 }
 
 double special_igamma(double a, double x) {
-    if (outside(a, x)) return NAN;
     if (x == 0) return 0;
+    if (outside(a, x)) return NAN;
     if (isinf(x)) return isinf(a) ? NAN : 1;
     if (isinf(a)) return 0;
     if (x > 1 && x > a) return 1 - density_times_x(a, x) * igammac_fraction(a, x).value;

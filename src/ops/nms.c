@@ -1,36 +1,12 @@
-/* nms.c: non-maximum suppression: the best boxes that do not overlap one another too much. */
+/* nms.c: NonMaxSuppressionWithOverlaps, and CombinedNonMaxSuppression of several classes at once. */
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/float16.h"
 #include "base/memory.h"
 #include "ops/elements.h"
 #include "ops/op_list.h"
 
 const OpDef nms_ops[] = {
-    {"NonMaxSuppression",
-     "boxes: float, scores: float, max_output_size: int32 -> selected_indices: int32",
-     "iou_threshold: float = 0.5",
-     0},
-    {"NonMaxSuppressionV2",
-     "boxes: T, scores: T, max_output_size: int32, iou_threshold: T_threshold -> selected_indices: int32",
-     "T: {half, float} = float; T_threshold: {half, float} = float",
-     0},
-    {"NonMaxSuppressionV3",
-     "boxes: T, scores: T, max_output_size: int32, iou_threshold: T_threshold, score_threshold: T_threshold -> "
-     "selected_indices: int32",
-     "T: {half, float} = float; T_threshold: {half, float} = float",
-     0},
-    {"NonMaxSuppressionV4",
-     "boxes: T, scores: T, max_output_size: int32, iou_threshold: T_threshold, score_threshold: T_threshold -> "
-     "selected_indices: int32, valid_outputs: int32",
-     "T: {half, float} = float; T_threshold: {half, float} = float; pad_to_max_output_size: bool = false",
-     0},
-    {"NonMaxSuppressionV5",
-     "boxes: T, scores: T, max_output_size: int32, iou_threshold: T, score_threshold: T, soft_nms_sigma: T -> "
-     "selected_indices: int32, selected_scores: T, valid_outputs: int32",
-     "T: {half, float} = float; pad_to_max_output_size: bool = false",
-     0},
     {"NonMaxSuppressionWithOverlaps",
      "overlaps: float, scores: float, max_output_size: int32, overlap_threshold: float, score_threshold: float -> "
      "selected_indices: int32",
@@ -46,26 +22,13 @@ const OpDef nms_ops[] = {
 };
 
 typedef struct NmsState {
-    int version; /* 1 to 5 of NonMaxSuppression; 0: WithOverlaps */
-    float iou;   /* of version 1 */
-    bool pad;
-    bool clip; /* Combined: boxes to [0, 1] */
+    bool pad, clip; /* Combined: no more outputs than classes can give; boxes to [0, 1] */
 } NmsState;
 
-static Error *nms_init(const Node *node, void *state) {
+static Error *combined_init(const Node *node, void *state) {
     NmsState *s = state;
-    Str value;
-    char last = node->op.ptr[node->op.len - 1];
-    s->version = node_is(node, "NonMaxSuppression") ? 1 : last >= '2' && last <= '5' ? last - '0' : 0;
-    if (node_attr(node, "iou_threshold", &value)) attr_float(value, &s->iou);
-    if (node_attr(node, "pad_to_max_output_size", &value)) attr_bool(value, &s->pad);
-    if (node_attr(node, "pad_per_class", &value)) attr_bool(value, &s->pad);
-    if (node_attr(node, "clip_boxes", &value)) attr_bool(value, &s->clip);
-    return NULL;
-}
-
-static float float_at(const Tensor *t, int64_t i) {
-    return t->dtype == DT_HALF ? half_to_float(((const uint16_t *)t->data)[i]) : tensor_f32(t)[i];
+    Error *err = node_attr_bool(node, "pad_per_class", &s->pad);
+    return err ? err : node_attr_bool(node, "clip_boxes", &s->clip);
 }
 
 /* ---- The search ---- */
@@ -74,7 +37,6 @@ static float float_at(const Tensor *t, int64_t i) {
 typedef struct Candidate {
     float score;
     int box;
-    int seen; /* how many of the selected ones it was compared with */
 } Candidate;
 
 typedef struct CandidateHeap {
@@ -113,7 +75,7 @@ typedef struct Search {
     const float *scores;
     int64_t score_stride;
     int64_t n, limit;
-    float iou, least, sigma;
+    float iou, least;
 } Search;
 
 static float overlap(const Search *s, int i, int j) {
@@ -128,124 +90,56 @@ static float overlap(const Search *s, int i, int j) {
     return common / (area_a + area_b - common);
 }
 
-/* Selected boxes and their scores, at most s->limit; returns how many. With sigma > 0 overlapping boxes lose score
- * (soft suppression) and are tried again later. */
+/* Selected boxes and their scores, at most s->limit; returns how many. */
 static int64_t select_boxes(const Search *s, int *selected, float *scores) {
     CandidateHeap heap = {xmalloc((size_t)(s->n + 1) * sizeof *heap.items), 0};
     int64_t count = 0;
-    bool soft = s->sigma > 0;
-    float scale = soft ? -0.5f / s->sigma : 0;
     for (int64_t i = 0; i < s->n; i++) {
         float score = s->scores[i * s->score_stride];
-        if (score > s->least) heap_push(&heap, (Candidate){score, (int)i, 0});
+        if (score > s->least) heap_push(&heap, (Candidate){score, (int)i});
     }
     while (count < s->limit && heap.count > 0) {
         Candidate next = heap_pop(&heap);
-        float before = next.score;
         bool dropped = false;
-        for (int64_t j = count - 1; j >= next.seen && !dropped; j--) {
-            float common = overlap(s, next.box, selected[j]);
-            if (soft) next.score *= common <= s->iou ? expf(scale * common * common) : 0;
-            dropped = soft ? next.score <= s->least : common > s->iou;
-        }
-        next.seen = (int)count;
+        for (int64_t j = count - 1; j >= 0 && !dropped; j--) dropped = overlap(s, next.box, selected[j]) > s->iou;
         if (dropped) continue;
-        if (next.score == before) {
-            selected[count] = next.box;
-            scores[count++] = next.score;
-        } else if (next.score > s->least) {
-            heap_push(&heap, next);
-        }
+        selected[count] = next.box;
+        scores[count++] = next.score;
     }
     free(heap.items);
     return count;
 }
 
-/* ---- NonMaxSuppression ---- */
+/* ---- NonMaxSuppressionWithOverlaps ---- */
 
-static Error *scalar_of(const Tensor *t, const char *what, float *out) {
-    if (t->shape.rank != 0) return error_invalid("%s must be 0-D, got shape %s", what, shape_text(&t->shape).text);
-    *out = float_at(t, 0);
-    return NULL;
-}
-
-static Error *size_of(KernelContext *k, int i, int64_t *out) {
-    if (k->in[i]->shape.rank != 0)
-        return error_invalid("max_output_size must be 0-D, got shape %s", shape_text(&k->in[i]->shape).text);
-    *out = tensor_i32(k->in[i])[0];
-    return *out < 0 ? error_invalid("output size must be non-negative") : NULL;
-}
-
-static Error *check_boxes(const NmsState *s, const Tensor *boxes, const Tensor *scores) {
-    if (boxes->shape.rank != 2) return error_invalid("%s must be 2-D, got shape %s", s->version ? "boxes" : "overlaps", shape_text(&boxes->shape).text);
-    if (s->version && boxes->shape.dims[1] != 4)
-        return error_invalid("boxes must have 4 columns (Dimension must be 4 but is %lld)", (long long)boxes->shape.dims[1]);
-    if (!s->version && boxes->shape.dims[1] != boxes->shape.dims[0]) return error_invalid("overlaps must be square");
-    if (scores->shape.rank != 1) return error_invalid("scores must be 1-D, got shape %s", shape_text(&scores->shape).text);
-    if (scores->count != boxes->shape.dims[0])
+static Error *check_overlaps(KernelContext *k) {
+    const Shape *overlaps = &k->in[0]->shape, *scores = &k->in[1]->shape;
+    if (overlaps->rank != 2) return error_invalid("overlaps must be 2-D, got shape %s", shape_text(overlaps).text);
+    if (overlaps->dims[0] != overlaps->dims[1]) return error_invalid("overlaps must be square, got shape %s", shape_text(overlaps).text);
+    if (scores->rank != 1) return error_invalid("scores must be 1-D, got shape %s", shape_text(scores).text);
+    if (scores->dims[0] != overlaps->dims[0])
         return error_invalid("scores has incompatible shape (Dimensions must be equal, but are %lld and %lld)",
-                             (long long)boxes->shape.dims[0], (long long)scores->count);
-    return boxes->shape.dims[0] > INT32_MAX ? error_invalid("boxes has too many rows") : NULL;
+                             (long long)overlaps->dims[0], (long long)scores->dims[0]);
+    for (int i = 2; i < 5; i++)
+        if (k->in[i]->shape.rank != 0) return error_invalid("Input %d of NonMaxSuppressionWithOverlaps must be 0-D", i);
+    if (tensor_i32(k->in[2])[0] < 0) return error_invalid("output size must be non-negative");
+    return overlaps->dims[0] > INT32_MAX ? error_invalid("overlaps has too many rows") : NULL;
 }
 
-/* A float copy, malloced, of what may be half. */
-static float *floats_of(const Tensor *t) {
-    float *to = try_alloc((size_t)(t->count + 1) * sizeof *to);
-    for (int64_t i = 0; to && i < t->count; i++) to[i] = float_at(t, i);
-    return to;
-}
-
-static void put_selected(KernelContext *k, const NmsState *s, int64_t n, int64_t limit, const int *selected, const float *scores) {
-    int64_t size = s->pad ? limit : n;
-    Shape vector = shape_vector(size), scalar = SHAPE_SCALAR;
-    Tensor *out = kernel_output(k, 0, &vector), *kept = out && s->version == 5 ? kernel_output(k, 1, &vector) : NULL;
-    for (int64_t i = 0; out && i < size; i++) tensor_i32(out)[i] = i < n ? selected[i] : 0;
-    for (int64_t i = 0; kept && i < size; i++) {
-        float score = i < n ? scores[i] : 0;
-        if (kept->dtype == DT_HALF) {
-            ((uint16_t *)kept->data)[i] = float_to_half(score);
-        } else {
-            tensor_f32(kept)[i] = score;
-        }
-    }
-    Tensor *valid = out && s->version >= 4 ? kernel_output(k, s->version - 3, &scalar) : NULL;
-    if (valid) tensor_i32(valid)[0] = (int32_t)n;
-}
-
-static Error *run_nms(KernelContext *k) {
-    const NmsState *s = k->state;
-    const Tensor *boxes = k->in[0], *scores = k->in[1];
-    int64_t limit = 0;
-    Search search = {.stride = 4, .score_stride = 1, .iou = s->iou, .least = -INFINITY};
-    Error *err = check_boxes(s, boxes, scores);
-    if (!err) err = size_of(k, 2, &limit);
-    if (!err && k->input_count > 3) err = scalar_of(k->in[3], "iou_threshold", &search.iou);
-    if (!err && k->input_count > 4) err = scalar_of(k->in[4], "score_threshold", &search.least);
-    if (!err && k->input_count > 5) err = scalar_of(k->in[5], "soft_nms_sigma", &search.sigma);
-    if (!err && s->version && !(search.iou >= 0 && search.iou <= 1)) err = error_invalid("iou_threshold must be in [0, 1]");
-    if (!err && !(search.sigma >= 0)) err = error_invalid("soft_nms_sigma_ must be >= 0");
+static Error *run_with_overlaps(KernelContext *k) {
+    Error *err = check_overlaps(k);
     if (err) return err;
-    search.n = scores->count;
-    search.limit = limit < search.n ? limit : search.n;
-    float *values = floats_of(boxes), *score_values = floats_of(scores),
-          *kept = try_alloc((size_t)(search.limit + 1) * sizeof *kept);
-    int *selected = try_alloc((size_t)(search.limit + 1) * sizeof *selected);
-    if (values && score_values && kept && selected) {
-        if (s->version) {
-            search.boxes = values;
-        } else {
-            search.overlaps = values;
-        }
-        search.scores = score_values;
-        put_selected(k, s, select_boxes(&search, selected, kept), limit, selected, kept);
-    } else {
-        err = error_new(CODE_RESOURCE_EXHAUSTED, "No memory for %lld boxes", (long long)search.n);
-    }
-    free(values);
-    free(score_values);
-    free(kept);
+    Search s = {.overlaps = tensor_f32(k->in[0]), .scores = tensor_f32(k->in[1]), .score_stride = 1, .n = k->in[1]->count,
+                .limit = tensor_i32(k->in[2])[0], .iou = tensor_f32(k->in[3])[0], .least = tensor_f32(k->in[4])[0]};
+    if (s.limit > s.n) s.limit = s.n;
+    int *selected = xmalloc((size_t)(s.limit + 1) * sizeof *selected);
+    float *scores = xmalloc((size_t)(s.limit + 1) * sizeof *scores);
+    Shape vector = shape_vector(select_boxes(&s, selected, scores));
+    Tensor *out = kernel_output(k, 0, &vector);
+    if (out) memcpy(out->data, selected, tensor_bytes(out));
     free(selected);
-    return err;
+    free(scores);
+    return NULL;
 }
 
 /* ---- CombinedNonMaxSuppression ---- */
@@ -348,15 +242,9 @@ static Error *run_combined(KernelContext *k) {
     return NULL;
 }
 
-#define NMS(run_fn) .run = run_fn, .state_size = sizeof(NmsState), .init = nms_init, .flags = KERNEL_EXPENSIVE
-
 const KernelDef nms_cpu[] = {
-    {"NonMaxSuppression", NMS(run_nms)},
-    {"NonMaxSuppressionV2", NMS(run_nms)},
-    {"NonMaxSuppressionV3", NMS(run_nms)},
-    {"NonMaxSuppressionV4", NMS(run_nms)},
-    {"NonMaxSuppressionV5", NMS(run_nms)},
-    {"NonMaxSuppressionWithOverlaps", NMS(run_nms)},
-    {"CombinedNonMaxSuppression", NMS(run_combined)},
+    {"NonMaxSuppressionWithOverlaps", .run = run_with_overlaps, .flags = KERNEL_EXPENSIVE},
+    {"CombinedNonMaxSuppression", .run = run_combined, .state_size = sizeof(NmsState), .init = combined_init,
+     .flags = KERNEL_EXPENSIVE},
     {0},
 };

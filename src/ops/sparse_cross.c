@@ -139,7 +139,6 @@ static Error *cross_read(KernelContext *k, Cross *c) {
 /* How the features of one combination become a value. */
 typedef struct Crosser {
     bool hash;
-    bool raw_ints; /* of hashes: an int64 is its own hash */
     bool strong;
     bool keyed_start; /* the first hash is mixed into `start` */
     uint64_t start, key[2];
@@ -164,8 +163,7 @@ static uint64_t feature_hash(const Crosser *how, const Tensor *t, int64_t i) {
         uint64_t key[2] = {how->key[0], how->key[1]};
         return how->strong ? siphash(s, key) : fingerprint64(s);
     }
-    if (how->raw_ints) return (uint64_t)tensor_i64(t)[i];
-    return fingerprint64((Str){(const char *)&tensor_i64(t)[i], sizeof(int64_t)});
+    return (uint64_t)tensor_i64(t)[i]; /* a number is its own hash */
 }
 
 static void put_cross(const Crosser *how, const Cross *c, const int64_t *at, Tensor *out, int64_t n) {
@@ -242,7 +240,7 @@ static Error *cross(KernelContext *k, const Crosser *how) {
 
 static Error *run_cross(KernelContext *k) {
     const CrossState *s = k->state;
-    Crosser how = {.hash = s->hashed, .raw_ints = true, .keyed_start = true, .start = (uint64_t)s->key, .buckets = s->buckets,
+    Crosser how = {.hash = s->hashed, .keyed_start = true, .start = (uint64_t)s->key, .buckets = s->buckets,
                    .separator = STR("_X_")};
     return cross(k, &how);
 }

@@ -200,12 +200,14 @@ typedef struct SparseMatMul {
 #define C uint32_t
 #define LOAD(s) ((uint32_t)(s))
 #define STORE(c) ((int32_t)(c))
+#define ROUND(c) (c)
 #define NAME(f) f##_i32
 #include BODY
 #undef S
 #undef C
 #undef LOAD
 #undef STORE
+#undef ROUND
 #undef NAME
 #undef CONJUGATE
 #define CONJUGATE(c) (~(c))

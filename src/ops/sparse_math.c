@@ -135,9 +135,10 @@ static Error *run_add(KernelContext *k) {
     Tensor *sums = kernel_scratch(k, a.values->dtype, &vector);
     for (int64_t i = 0; sums && i < n; i++) {
         char *to = element_to(sums, kept);
+        bool both = pairs[i].a >= 0 && pairs[i].b >= 0;
         memcpy(to, pairs[i].a >= 0 ? element_at(a.values, pairs[i].a) : element_at(b.values, pairs[i].b), size);
-        if (pairs[i].a >= 0 && pairs[i].b >= 0) math->add(to, element_at(b.values, pairs[i].b), 1);
-        if (magnitude(sums, to) >= threshold) pairs[kept++] = pairs[i];
+        if (both) math->add(to, element_at(b.values, pairs[i].b), 1);
+        if (!both || magnitude(sums, to) >= threshold) pairs[kept++] = pairs[i]; /* only sums are dropped */
     }
     SparseOut out;
     if (sums && sparse_output(k, 0, kept, &a.shape, &out)) {

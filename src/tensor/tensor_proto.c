@@ -131,6 +131,16 @@ static void encode_variant(const Variant *v, StrBuf *out) {
     strbuf_clear(&tensors);
 }
 
+Error *variant_encode(const Variant *v, StrBuf *out) {
+    if (v->type && !v->type->encode) return error_unimplemented("A variant of type %s has no serialised form", v->type->type_name);
+    encode_variant(v, out);
+    return NULL;
+}
+
+Error *variant_decode(Str bytes, Variant *out) {
+    return decode_variant(bytes, 0, out);
+}
+
 static Error *set_element(Tensor *t, int64_t i, Str bytes, int depth) {
     if (t->dtype == DT_STRING) {
         tstring_set(&tensor_str(t)[i], bytes);

@@ -21,4 +21,8 @@ typedef struct VariantDecoder {
     const char *type_name;
     Error *(*decode)(Str metadata, Tensor **tensors, int tensor_count, Variant *out); /* borrows tensors */
 } VariantDecoder;
+/* One element of a DT_VARIANT tensor as VariantTensorDataProto; Unimplemented when its type has no such form. */
+Error *variant_encode(const Variant *v, StrBuf *out) MUST_CHECK;
+Error *variant_decode(Str bytes, Variant *out) MUST_CHECK; /* *out was empty; gets a reference */
+
 void variant_registry_init(const VariantDecoder *rows); /* once, ends with a NULL type_name */

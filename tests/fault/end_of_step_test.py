@@ -169,7 +169,7 @@ def one_round(cluster, i):
         assert isinstance(step.wait().error, tf.errors.CancelledError), step.error
 
 
-def test_no_thread_and_no_fd_is_left_after_many_rounds(cluster):
+def test_no_thread_and_no_fd_is_left_after_many_rounds(cluster, capsys):
     for i in range(WARM_UP):
         one_round(cluster, i)
     counts.wait_until_empty(cluster.target())
@@ -178,7 +178,8 @@ def test_no_thread_and_no_fd_is_left_after_many_rounds(cluster):
         one_round(cluster, i)
     counts.wait_until_empty(cluster.target())
     after = counts.threads_and_fds(cluster)
-    print("threads and fds before %s, after %s" % (before, after))
+    with capsys.disabled():
+        print("\nthreads and fds before %d rounds %s, after %s" % (REPEAT, before, after))
     for task in before:
         # A thread or two more may have been needed at once; one for each round may not.
         assert after[task][0] <= before[task][0] + 3, (before, after)

@@ -615,8 +615,8 @@ def corpus(handle, worker_handle, graph_handle, key):
     ], g
 
 
-@pytest.mark.limit(180)
-def test_mutated_requests(cluster, task):
+@pytest.mark.time_limit(180)
+def test_mutated_requests(cluster, task, capsys):
     rng = random.Random(SEED)
     check(task.call("WorkerService/CreateWorkerSession", message(_1="fuzz-worker")), OK)
     registered = task.call("WorkerService/RegisterGraph", message(_1="fuzz-worker", _2=graph(const("a", device=DEVICE)), _6=True))
@@ -634,7 +634,8 @@ def test_mutated_requests(cluster, task):
             "request %d, %s %s:\n%s" % (sent, method, data.hex(), cluster.log[-5000:])
         codes[reply.code.name] = codes.get(reply.code.name, 0) + 1
         sent += 1
-    print("%d requests: %s" % (sent, codes))
+    with capsys.disabled():
+        print("\n%d mutated requests: %s" % (sent, codes))
     assert sent > 200
     for t in cluster.tasks.values():
         assert t.running, t.log[-5000:]

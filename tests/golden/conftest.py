@@ -1,6 +1,8 @@
 """Prints, after the tests, how many of the golden cases pass."""
 import pytest
 
+from time_limit import time_limit
+
 OUTCOMES = {}  # name of the case: "pass", "lack" or "fail"
 
 

@@ -28,13 +28,18 @@ def decode(tensor, replace=None):
     return out.reshape(tensor["shape"])
 
 
+def as_array(value):
+    """A numpy array; bytes stay whole (numpy's own string type would drop zero bytes at their end)."""
+    return np.array(value, dtype=object) if isinstance(value, (bytes, str)) else np.asarray(value)
+
+
 def as_bytes(value):
     return value if isinstance(value, bytes) else str(value).encode()
 
 
 def encode(value):
     """The recorded form of an array."""
-    a = np.asarray(value)
+    a = as_array(value)
     if a.dtype == object or a.dtype.kind in "SU":
         items = [as_bytes(x) for x in a.reshape(-1).tolist()]
         return {"dtype": "string", "enum": 7, "shape": list(a.shape), "strings": [base64.b64encode(x).decode() for x in items]}
@@ -53,7 +58,7 @@ def wide(a):
 
 def equal(got, want, case):
     """Is it the recorded value, within the case's tolerance? Integers, bools and strings exactly."""
-    got = np.asarray(got)
+    got = as_array(got)
     if list(got.shape) != list(want.shape):
         return False
     if want.dtype == object:
@@ -67,7 +72,7 @@ def equal(got, want, case):
 
 
 def describe(a):
-    a = np.asarray(a)
+    a = as_array(a)
     return "%s%s %s" % (a.dtype, list(a.shape), a.reshape(-1)[:4])
 
 

@@ -19,8 +19,7 @@ tf.logging.set_verbosity(tf.logging.ERROR)
 @pytest.fixture(autouse=True)
 def time_limit(request):
     """A test that takes longer fails: its tasks are killed, which ends every call it waits in."""
-    marker = request.node.get_closest_marker("time_limit")
-    with Watchdog(marker.args[0] if marker else 120, request.node.nodeid):
+    with Watchdog(120, request.node.nodeid):
         yield
 
 

@@ -27,12 +27,13 @@ def spec():
     return {"local": ["127.0.0.1:%d" % cluster_process.free_port()]}
 
 
-def test_a_task_is_ready_soon_and_idles_small():
+def test_a_task_is_ready_soon_and_idles_small(capsys):
     rill = [measure(lambda: cluster_process.rill_task(spec(), "local", 0)) for _ in range(STARTS)]
     seconds, resident = (statistics.median(column) for column in zip(*rill))
     tf_seconds, tf_resident = measure(lambda: cluster_process.tf_task(spec(), "local", 0))
-    print("\nready: Rill %.1f ms (median of %d), TensorFlow %.1f s; idle: Rill %.1f MB, TensorFlow %.0f MB"
-          % (seconds * 1e3, STARTS, tf_seconds, resident / 1e6, tf_resident / 1e6))
+    with capsys.disabled():
+        print("\nready: Rill %.1f ms (median of %d), TensorFlow %.1f s; idle: Rill %.1f MB, TensorFlow %.0f MB"
+              % (seconds * 1e3, STARTS, tf_seconds, resident / 1e6, tf_resident / 1e6))
     assert seconds < READY_SECONDS
     assert resident < IDLE_BYTES
     assert seconds < tf_seconds and resident < tf_resident

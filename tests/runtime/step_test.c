@@ -457,7 +457,7 @@ static void feeds_fetches_and_their_errors(void **state) {
     Tensor *t = NULL, *wrong = tensor_scalar_i32(1);
     assert_float_equal(run_with(s, "n", "p:0", tensor_scalar_f32(4)), -4, 0);
     expect_error(run_error(s, "n", NULL, NULL, NULL, 0, &t), CODE_INVALID_ARGUMENT, "You must feed a value for placeholder tensor 'p'");
-    expect_error(run_error(s, "n", NULL, "p", wrong, 0, &t), CODE_INTERNAL, "Received a tensor of type int32");
+    expect_error(run_error(s, "n", NULL, "p", wrong, 0, &t), CODE_INVALID_ARGUMENT, "Received a tensor of type int32");
     expect_error(run_error(s, "nobody", NULL, NULL, NULL, 0, &t), CODE_NOT_FOUND, "nobody");
     expect_error(run_error(s, "n", "nobody", NULL, NULL, 0, &t), CODE_NOT_FOUND, "nobody");
     tensor_unref(wrong);

@@ -261,12 +261,7 @@ static Error *next_without_errors(DatasetIterator *it, IteratorContext *c, Tenso
     }
 }
 
-static int64_t count_none_lost(const Dataset *d) {
-    return dataset_cardinality(d->inputs[0]) == CARDINALITY_INFINITE ? CARDINALITY_INFINITE : CARDINALITY_UNKNOWN;
-}
-
-static const DatasetKind ignore_kind = {
-    .name = "IgnoreErrors", .cardinality = count_none_lost, .start = iterator_start_input, .next = next_without_errors};
+static const DatasetKind ignore_kind = {.name = "IgnoreErrors", .start = iterator_start_input, .next = next_without_errors};
 
 static Error *run_ignore_errors(KernelContext *k) {
     Dataset *in = NULL;

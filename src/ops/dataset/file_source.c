@@ -223,12 +223,6 @@ static Error *read_compression(KernelContext *k, int i, FileDataset *d) {
     return err ? err : compression_from_name(name, &d->compression);
 }
 
-static Error *check_buffer_size(KernelContext *k, int i) {
-    int64_t size = 0;
-    Error *err = kernel_int64(k, i, "buffer_size", &size);
-    return !err && size < 0 ? error_invalid("`buffer_size` must be >= 0 (0 == default)") : err;
-}
-
 static Error *finish(KernelContext *k, FileDataset *d, Error *err) {
     if (err)
         dataset_unref(&d->base);
@@ -242,7 +236,6 @@ static Error *run_tfrecord(KernelContext *k) {
     Error *err = make_files(k, &tfrecord_kind, FORM_TFRECORD, &d);
     if (err) return err;
     err = read_compression(k, 1, d);
-    if (!err) err = check_buffer_size(k, 2);
     const Tensor *offsets = k->input_count > 3 ? k->in[3] : NULL;
     if (!err && offsets && offsets->count) {
         if (offsets->count != d->path_count) return finish(k, d, error_invalid("`byte_offsets` must be the same size as `filenames`"));
@@ -257,7 +250,6 @@ static Error *run_lines(KernelContext *k) {
     Error *err = make_files(k, &line_kind, FORM_LINE, &d);
     if (err) return err;
     err = read_compression(k, 1, d);
-    if (!err) err = check_buffer_size(k, 2);
     return finish(k, d, err);
 }
 
@@ -271,7 +263,6 @@ static Error *run_fixed(KernelContext *k) {
     if (!err && d->header < 0) err = error_invalid("header_bytes must be >= 0");
     if (!err && d->record <= 0) err = error_invalid("record_bytes must be > 0");
     if (!err && d->footer < 0) err = error_invalid("footer_bytes must be >= 0");
-    if (!err) err = check_buffer_size(k, 4);
     if (!err && k->input_count > 5) err = read_compression(k, 5, d);
     return finish(k, d, err);
 }

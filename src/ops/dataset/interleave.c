@@ -266,12 +266,22 @@ static Error *run_interleave(KernelContext *k) {
     return err;
 }
 
+static Error *check_calls(KernelContext *k, int i, const InterleaveDataset *d) {
+    int64_t calls = 0;
+    Error *err = kernel_int64(k, i, "num_parallel_calls", &calls);
+    if (!err && calls != -1 && calls <= 0) err = error_invalid("num_parallel_calls must be greater than zero.");
+    if (!err && calls > d->cycle) err = error_invalid("num_parallel_calls must less than or equal to cycle_length.");
+    return err;
+}
+
 static Error *run_parallel_interleave(KernelContext *k) {
     InterleaveDataset *d = NULL;
     int next = 0;
     Error *err = make_interleave(k, &parallel_kind, &d, &next);
     if (err) return err;
     err = read_cycle(k, next, d);
+    bool legacy = str_starts(k->node->op, STR("Legacy")), first = str_ends(k->node->op, STR("Dataset"));
+    if (!err && !legacy && !first) err = check_calls(k, k->input_count - 1, d);
     d->ahead = d->block < 2 ? 2 : d->block > 16 ? 16 : d->block;
     if (err)
         dataset_unref(&d->base);

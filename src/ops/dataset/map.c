@@ -73,6 +73,10 @@ Error *map_result(Error *err, bool keep_count, bool *end) {
     return NULL;
 }
 
+static int64_t count_mapped(const Dataset *d) {
+    return ((const MapDataset *)d)->keep_count ? count_input(d) : CARDINALITY_UNKNOWN;
+}
+
 static Error *next_mapped(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
     Dataset *d = it->dataset, *in = d->inputs[0];
     Tensor **element = tuple_new(in->component_count);
@@ -84,7 +88,7 @@ static Error *next_mapped(DatasetIterator *it, IteratorContext *c, Tensor **out,
 }
 
 static const DatasetKind map_kind = {
-    .name = "Map", .size = sizeof(MapDataset), .cardinality = count_input, .start = iterator_start_input, .next = next_mapped};
+    .name = "Map", .size = sizeof(MapDataset), .cardinality = count_mapped, .start = iterator_start_input, .next = next_mapped};
 
 static Error *run_map(KernelContext *k) {
     Dataset *in = NULL, *d = NULL;

@@ -248,14 +248,14 @@ static Error *restore_parallel_map(DatasetIterator *it, IteratorContext *c, Iter
     return err ? err : iterator_restore_input(it, c, s);
 }
 
-static int64_t count_input(const Dataset *d) {
-    return dataset_cardinality(d->inputs[0]);
+static int64_t count_mapped(const Dataset *d) {
+    return ((const ParallelMapDataset *)d)->keep_count ? dataset_cardinality(d->inputs[0]) : CARDINALITY_UNKNOWN;
 }
 
 static const DatasetKind parallel_map_kind = {.name = "ParallelMap",
                                               .size = sizeof(ParallelMapDataset),
                                               .iterator_size = sizeof(ParallelMapIterator),
-                                              .cardinality = count_input,
+                                              .cardinality = count_mapped,
                                               .start = start_parallel_map,
                                               .next = next_parallel_map,
                                               .save = save_parallel_map,

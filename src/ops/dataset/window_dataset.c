@@ -113,6 +113,10 @@ Dataset *element_list_dataset(const ElementList *l, int64_t stride, const DataTy
     return &d->base;
 }
 
+const ElementList *element_list_of(const Dataset *d) {
+    return d->kind == &window_kind ? &((const ListDataset *)d)->list : NULL;
+}
+
 /* ---- Windows ---- */
 
 typedef struct WindowDataset {

@@ -1,0 +1,133 @@
+/* vector_math.c: exp, log, tanh and sigmoid without branches or calls, so that compilers make vector code of the loops;
+ * compiled for each instruction set, the best one chosen when first used. */
+#include "kernels/vector_math.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+
+#include "base/float16.h"
+
+#define INLINE static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define NO_OVERLAP
+#else
+#define NO_OVERLAP _Pragma("GCC ivdep")
+#endif
+
+/* ---- One element ---- */
+
+/* ln 2 in two parts; the first has few bits, so that its multiples are exact. */
+#define LN2_HIGH 0.693359375f
+#define LN2_LOW -2.12194440e-4f
+
+/* e^x = 2^n * e^r with |r| <= ln 2 / 2. Adding ROUNDER leaves n in the low bits. */
+INLINE float exp_of(float x) {
+    const float ROUNDER = 12582912.0f; /* 1.5 * 2^23 */
+    x = x > 89 ? 89 : x;               /* infinite and 0 from there on; NaN stays */
+    x = x < -104 ? -104 : x;
+    float shifted = x * 1.44269504f + ROUNDER, n = shifted - ROUNDER;
+    float r = x - n * LN2_HIGH - n * LN2_LOW;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * (r * r) + r + 1;
+    /* 2^n in two factors: n may be beyond what one exponent can hold. */
+    int32_t power = (int32_t)(float_bits(shifted) - float_bits(ROUNDER)), half = power >> 1;
+    return p * float_from_bits((uint32_t)(half + 127) << 23) * float_from_bits((uint32_t)(power - half + 127) << 23);
+}
+
+/* x = 2^e * m with m between the roots of 1/2 and 2. */
+INLINE float log_of(float x) {
+    const uint32_t root = 0x3f3504f3u;              /* of 1/2 */
+    uint32_t shift = -(uint32_t)(x < FLT_MIN) & 25; /* subnormal, 0 or negative: 25 powers of two more */
+    uint32_t bits = float_bits(x * float_from_bits((127 + shift) << 23));
+    int32_t e = (int32_t)(bits - root) >> 23;
+    float m = float_from_bits(bits - ((uint32_t)e << 23)) - 1, power = (float)(e - (int32_t)shift), square = m * m;
+    float p = 7.0376836292e-2f;
+    p = p * m - 1.1514610310e-1f;
+    p = p * m + 1.1676998740e-1f;
+    p = p * m - 1.2420140846e-1f;
+    p = p * m + 1.4249322787e-1f;
+    p = p * m - 1.6668057665e-1f;
+    p = p * m + 2.0000714765e-1f;
+    p = p * m - 2.4999993993e-1f;
+    p = p * m + 3.3333331174e-1f;
+    float y = p * m * square + power * LN2_LOW - 0.5f * square;
+    float z = m + y + power * LN2_HIGH;
+    float special = sqrtf(x) - 1 / fabsf(x); /* infinity stays, 0 gives minus infinity, below is NaN */
+    uint32_t ordinary = -(uint32_t)((x > 0) & (x <= FLT_MAX)); /* all bits or none */
+    return float_from_bits((float_bits(z) & ordinary) | (float_bits(special) & ~ordinary));
+}
+
+INLINE float tanh_of(float x) {
+    float a = fabsf(x), square = x * x;
+    float far = 1 - 2 / (exp_of(2 * a) + 1);
+    float p = -5.70498872745e-3f;
+    p = p * square + 2.06390887954e-2f;
+    p = p * square - 5.37397155531e-2f;
+    p = p * square + 1.33314422036e-1f;
+    p = p * square - 3.33332819422e-1f;
+    float near = p * square * x + x;
+    return a < 0.625f ? near : copysignf(far, x);
+}
+
+INLINE float sigmoid_of(float x) {
+    return 1 / (1 + exp_of(-x));
+}
+
+/* ---- Loops, for each instruction set ---- */
+
+#define NAME(f) f##_plain
+#define TARGET
+#define LOOP
+#include "kernels/vector_math.inc"
+#undef NAME
+#undef TARGET
+#undef LOOP
+
+#define LOOP static
+#if defined(__x86_64__)
+#define NAME(f) f##_avx2
+#define TARGET __attribute__((target("avx2,fma")))
+#include "kernels/vector_math.inc"
+#undef NAME
+#undef TARGET
+
+#define NAME(f) f##_avx512
+#if defined(__clang__)
+#define TARGET __attribute__((target("avx512f,avx512vl,avx512dq,fma")))
+#else
+#define TARGET __attribute__((target("avx512f,avx512vl,avx512dq,fma,prefer-vector-width=512")))
+#endif
+#include "kernels/vector_math.inc"
+#undef NAME
+#undef TARGET
+
+enum { LEVEL_PLAIN, LEVEL_AVX2, LEVEL_AVX512 };
+static int level(void) {
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool avx512 =
+        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    return avx2 && avx512 ? LEVEL_AVX512 : avx2 ? LEVEL_AVX2 : LEVEL_PLAIN;
+}
+#define BEST(f) (level() == LEVEL_AVX512 ? f##_avx512 : level() == LEVEL_AVX2 ? f##_avx2 : f##_plain)
+#else
+#define BEST(f) f##_plain
+#endif
+
+void vector_exp(float *z, const float *x, int64_t n) {
+    BEST(vector_exp)(z, x, n);
+}
+void vector_log(float *z, const float *x, int64_t n) {
+    BEST(vector_log)(z, x, n);
+}
+void vector_tanh(float *z, const float *x, int64_t n) {
+    BEST(vector_tanh)(z, x, n);
+}
+void vector_sigmoid(float *z, const float *x, int64_t n) {
+    BEST(vector_sigmoid)(z, x, n);
+}
