@@ -110,7 +110,7 @@ static Error *shapes_init(const Node *node, const char *attr, int want, bool fir
     return err;
 }
 
-static Error *sequence_init(const Node *node, void *state) {
+static Error *read_attributes(const Node *node, void *state) {
     SequenceState *s = state;
     s->single = node_is(node, "ParseSingleSequenceExample");
     Error *err = node_attr_types(node, "context_sparse_types", &s->types[CONTEXT_SPARSE], &s->count[CONTEXT_SPARSE]);
@@ -122,10 +122,10 @@ static Error *sequence_init(const Node *node, void *state) {
     return err;
 }
 
-static Error *sequence_v2_init(const Node *node, void *state) {
+static Error *read_v2_attributes(const Node *node, void *state) {
     SequenceState *s = state;
     int splits[2] = {0};
-    Error *err = sequence_init(node, state);
+    Error *err = read_attributes(node, state);
     if (!err) err = node_attr_types(node, "context_ragged_value_types", &s->types[CONTEXT_RAGGED], &s->count[CONTEXT_RAGGED]);
     if (!err) err = node_attr_types(node, "feature_list_ragged_value_types", &s->types[LIST_RAGGED], &s->count[LIST_RAGGED]);
     if (!err) err = node_attr_types(node, "context_ragged_split_types", &s->context_splits, &splits[0]);
@@ -147,15 +147,31 @@ static Error *copy_strings(const Node *node, const char *attr, int want, Str **i
     return err;
 }
 
-static Error *sequence_v1_init(const Node *node, void *state) {
+static Error *read_v1_attributes(const Node *node, void *state) {
     SequenceState *s = state;
-    Error *err = sequence_init(node, state);
+    Error *err = read_attributes(node, state);
     if (!err) err = copy_strings(node, "context_sparse_keys", s->count[CONTEXT_SPARSE], &s->keys, &s->key_count);
     if (!err) err = copy_strings(node, "context_dense_keys", s->count[CONTEXT_DENSE], &s->keys, &s->key_count);
     if (!err) err = copy_strings(node, "feature_list_sparse_keys", s->count[LIST_SPARSE], &s->keys, &s->key_count);
     if (!err) err = copy_strings(node, "feature_list_dense_keys", s->count[LIST_DENSE], &s->keys, &s->key_count);
     if (!err) err = copy_strings(node, "feature_list_dense_missing_assumed_empty", -1, &s->may_miss, &s->may_miss_count);
     return err;
+}
+
+/* The kernel is cleared only after an init that succeeded. */
+static Error *cleared(void *state, Error *err) {
+    if (err) sequence_clear(state);
+    return err;
+}
+
+static Error *sequence_init(const Node *node, void *state) {
+    return cleared(state, read_attributes(node, state));
+}
+static Error *sequence_v1_init(const Node *node, void *state) {
+    return cleared(state, read_v1_attributes(node, state));
+}
+static Error *sequence_v2_init(const Node *node, void *state) {
+    return cleared(state, read_v2_attributes(node, state));
 }
 
 /* ---- Reading ---- */

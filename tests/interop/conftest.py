@@ -10,17 +10,11 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import pytest
 import tensorflow.compat.v1 as tf
 
-from cluster_process import Cluster, Watchdog
+from cluster_process import Cluster
+from time_limit import time_limit  # noqa: F401 (a fixture for every test here)
 
 tf.disable_v2_behavior()
 tf.logging.set_verbosity(tf.logging.ERROR)
-
-
-@pytest.fixture(autouse=True)
-def time_limit(request):
-    """A test that takes longer fails: its tasks are killed, which ends every call it waits in."""
-    with Watchdog(120, request.node.nodeid):
-        yield
 
 
 @pytest.fixture
