@@ -114,7 +114,7 @@ Error *master_session_open(Master *m, Str handle, Str graph_def, const Pb__Confi
         pthread_mutex_unlock(&s->build_mutex);
     }
     if (err) {
-        session_tasks_close(&s->tasks, handle);
+        session_tasks_close(&s->tasks, handle, master_options(m)->stop);
         master_session_unref(s);
         return err;
     }
@@ -206,7 +206,7 @@ void session_cancel_steps(MasterSession *s) {
 void master_session_close(MasterSession *s) {
     session_drop_partial_runs(s);
     session_cancel_steps(s);
-    session_tasks_close(&s->tasks, str_of(s->handle));
+    session_tasks_close(&s->tasks, str_of(s->handle), master_options(s->master)->stop);
 }
 
 /* ---- Run ---- */

@@ -231,14 +231,17 @@ Error *session_tasks_open(SessionTasks *t, const MasterOptions *o, Str handle, c
 }
 
 /* Waits for the answers: who stops next must not take the requests with it. */
-void session_tasks_close(SessionTasks *t, Str handle) {
+void session_tasks_close(SessionTasks *t, Str handle, Cancel *stop) {
     Pb__DeleteWorkerSessionRequest request = PB__DELETE_WORKER_SESSION_REQUEST__INIT;
     request.session_handle = (char *)handle.ptr;
     WorkerCalls *calls = worker_calls_new(t->task_count);
+    bool stopping = cancel_is_set(stop);
     for (int i = t->task_count - 1; i >= 0; i--) {
         Message m = {0};
         if (t->tasks[i].local) {
             worker_delete_session(t->tasks[i].local, handle);
+        } else if (stopping) { /* a silent task must not hold up the end */
+            worker_client_post(&t->tasks[i], "DeleteWorkerSession", &request.base, CLOSE_MS);
         } else {
             codec_pack(&request.base, &m);
             worker_calls_start(calls, i, &t->tasks[i], "DeleteWorkerSession", &m, (CallOptions){.timeout_ms = CLOSE_MS});

@@ -22,7 +22,7 @@ typedef struct SessionTasks {
 
 /* Waits until every task that the filters let through has told its devices, then opens the session at each. */
 Error *session_tasks_open(SessionTasks *t, const MasterOptions *o, Str handle, const Pb__ConfigProto *config, Str target) MUST_CHECK;
-void session_tasks_close(SessionTasks *t, Str handle); /* DeleteWorkerSession everywhere */
+void session_tasks_close(SessionTasks *t, Str handle, Cancel *stop); /* DeleteWorkerSession everywhere; waits for it unless `stop` is set */
 void session_tasks_clear(SessionTasks *t);
 
 /* Does a task pass the filters? No filters let everything pass. */

@@ -71,7 +71,8 @@ static void backward(const CtcInput *in, const int32_t *labels, int64_t places, 
     }
 }
 
-bool ctc_loss(const CtcInput *in, const int32_t *labels, int64_t label_count, bool merge, double *loss, double *gradient) {
+bool ctc_loss(const CtcInput *in, const int32_t *labels, int64_t label_count, bool merge, double *loss,
+              double *gradient) {
     int64_t places = 2 * label_count + 1;
     double *alpha = try_alloc((size_t)(in->time * places + 1) * sizeof *alpha),
            *beta = try_alloc((size_t)(in->time * places + 1) * sizeof *beta),
@@ -103,7 +104,8 @@ out:
 /* ---- Beam search ---- */
 
 typedef struct Chance {
-    double total, blank, label; /* logarithms: of the prefix, of it with a blank at the end, with its label at the end */
+    double total, blank,
+        label; /* logarithms: of the prefix, of it with a blank at the end, with its label at the end */
 } Chance;
 
 static const Chance no_chance = {-INFINITY, -INFINITY, -INFINITY};

@@ -12,9 +12,10 @@ typedef struct CtcInput {
 
 void ctc_log_softmax(const double *from, int64_t classes, double *to);
 
-/* -log p(labels | scores); infinity when no path fits. gradient (time x classes) is that by the activations. With merge,
- * repeated labels on a path count once. False when memory is out. */
-bool ctc_loss(const CtcInput *in, const int32_t *labels, int64_t label_count, bool merge, double *loss, double *gradient);
+/* -log p(labels | scores); infinity when no path fits. gradient (time x classes) is that by the activations. With
+ * merge, repeated labels on a path count once. False when memory is out. */
+bool ctc_loss(const CtcInput *in, const int32_t *labels, int64_t label_count, bool merge, double *loss,
+              double *gradient);
 
 /* The best sequences of labels, best first. */
 typedef struct CtcPath {

@@ -21,6 +21,10 @@ struct FftPlan {
     Complex *spectrum; /* of the conjugate chirp, divided by inner->n */
 };
 
+static inline Complex complex_of(double real, double imaginary) {
+    return __builtin_complex(real, imaginary);
+}
+
 /* exp(-2 pi i k / n), exact at the quarters. */
 static Complex root_of(int64_t k, int64_t n) {
     int64_t eighth = 8 * k / n; /* k < n */
@@ -46,7 +50,7 @@ static Complex root_of(int64_t k, int64_t n) {
             c = sin(2 * pi * ((double)(4 * k - 3 * n) / 4) / (double)n);
             break;
     }
-    return CMPLX(c, -s);
+    return complex_of(c, -s);
 }
 
 static bool factorise(FftPlan *p) {
@@ -114,7 +118,7 @@ int64_t fft_plan_scratch(const FftPlan *p) {
 }
 
 static inline Complex product(Complex a, Complex b) {
-    return CMPLX(creal(a) * creal(b) - cimag(a) * cimag(b), creal(a) * cimag(b) + cimag(a) * creal(b));
+    return complex_of(creal(a) * creal(b) - cimag(a) * cimag(b), creal(a) * cimag(b) + cimag(a) * creal(b));
 }
 
 /* One pass: `before` transforms of lengths already done are joined by `radix` into longer ones.
@@ -134,7 +138,7 @@ static void pass(const FftPlan *p, int radix, int64_t done, const Complex *from,
                 out[done] = x[0] - x[1];
             } else if (radix == 4) {
                 Complex a = x[0] + x[2], b = x[0] - x[2], c = x[1] + x[3], d = x[1] - x[3];
-                Complex e = CMPLX(cimag(d), -creal(d)); /* -i d */
+                Complex e = complex_of(cimag(d), -creal(d)); /* -i d */
                 out[0] = a + c;
                 out[done] = b + e;
                 out[2 * done] = a - c;

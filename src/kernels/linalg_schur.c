@@ -72,7 +72,8 @@ bool schur(Complex *a, int64_t n, Complex *q) {
         int64_t start = end;
         for (; start > 0; start--) {
             double around = cabs(a[(start - 1) * n + start - 1]) + cabs(a[start * n + start]);
-            if (cabs(a[start * n + start - 1]) <= DBL_EPSILON * around || cabs(a[start * n + start - 1]) < DBL_MIN) break;
+            if (cabs(a[start * n + start - 1]) <= DBL_EPSILON * around || cabs(a[start * n + start - 1]) < DBL_MIN)
+                break;
         }
         if (start > 0) a[start * n + start - 1] = 0;
         if (start == end) {

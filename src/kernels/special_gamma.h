@@ -1,4 +1,5 @@
-/* special_gamma.h: incomplete gamma and beta functions, their derivatives, Hurwitz's zeta function; double precision. */
+/* special_gamma.h: incomplete gamma and beta functions, their derivatives, Hurwitz's zeta function; double precision.
+ */
 #pragma once
 
 double special_igamma(double a, double x);        /* regularised lower incomplete gamma */

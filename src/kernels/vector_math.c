@@ -76,7 +76,8 @@ INLINE float tanh_of(float x) {
 }
 
 INLINE float sigmoid_of(float x) {
-    return 1 / (1 + exp_of(-x));
+    float e = exp_of(-fabsf(x));
+    return (x < 0 ? e : 1) / (1 + e); /* for x < 0 e^x keeps small results */
 }
 
 /* ---- Loops, for each instruction set ---- */

@@ -8,7 +8,6 @@
 #include "ops/op_list.h"
 #include "ops/sparse_tensor.h"
 
-
 const OpDef ctc_ops[] = {
     {"CTCLoss",
      "inputs: T, labels_indices: int64, labels_values: int32, sequence_length: int32 -> loss: T, gradient: T",
@@ -24,13 +23,11 @@ const OpDef ctc_ops[] = {
     {"CTCGreedyDecoder",
      "inputs: T, sequence_length: int32 -> decoded_indices: int64, decoded_values: int64, decoded_shape: int64, "
      "log_probability: T",
-     "merge_repeated: bool = false; blank_index: int = -1; T: {float, double} = float",
-     0},
+     "merge_repeated: bool = false; blank_index: int = -1; T: {float, double} = float", 0},
     {"CTCBeamSearchDecoder",
      "inputs: T, sequence_length: int32 -> decoded_indices: top_paths * int64, decoded_values: top_paths * int64, "
      "decoded_shape: top_paths * int64, log_probability: T",
-     "beam_width: int >= 1; top_paths: int >= 1; merge_repeated: bool = true; T: {float, double} = float",
-     0},
+     "beam_width: int >= 1; top_paths: int >= 1; merge_repeated: bool = true; T: {float, double} = float", 0},
     {0},
 };
 
@@ -100,8 +97,8 @@ typedef struct LossJob {
     const LossState *s;
     CtcShape shape;
     const Tensor *inputs, *lengths;
-    int32_t *labels;  /* of all sequences */
-    int64_t *starts;  /* of each sequence in labels, and the end */
+    int32_t *labels; /* of all sequences */
+    int64_t *starts; /* of each sequence in labels, and the end */
     Tensor *loss, *gradient;
     atomic_bool failed;
 } LossJob;
@@ -111,7 +108,8 @@ static void append_labels(StrBuf *text, const int32_t *labels, int64_t n) {
 }
 
 /* labels[from, to) of sequence b, checked and shortened, to `out`; *n is how many. */
-static Error *clean_labels(const LossJob *job, int64_t b, const int32_t *labels, int64_t count, int32_t *out, int64_t *n) {
+static Error *clean_labels(const LossJob *job, int64_t b, const int32_t *labels, int64_t count, int32_t *out,
+                           int64_t *n) {
     int64_t classes = job->shape.classes;
     bool ended = false;
     Error *err = NULL;
@@ -124,9 +122,10 @@ static Error *clean_labels(const LossJob *job, int64_t b, const int32_t *labels,
             ended = true;
         } else if (ended) {
             append_labels(&seen, out, *n);
-            err = error_invalid("Saw a non-null label (index >= num_classes - 1) following a null label, batch: %lld "
-                                "num_classes: %lld labels: %.*s labels seen so far: %.*s",
-                                (long long)b, (long long)classes, STR_ARG(strbuf_str(&all)), STR_ARG(strbuf_str(&seen)));
+            err = error_invalid(
+                "Saw a non-null label (index >= num_classes - 1) following a null label, batch: %lld "
+                "num_classes: %lld labels: %.*s labels seen so far: %.*s",
+                (long long)b, (long long)classes, STR_ARG(strbuf_str(&all)), STR_ARG(strbuf_str(&seen)));
         } else if (labels[i] < 0) {
             err = error_invalid("All labels must be nonnegative integers, batch: %lld labels: %.*s", (long long)b,
                                 STR_ARG(strbuf_str(&all)));
@@ -166,11 +165,13 @@ static Error *collect_labels(LossJob *job, const Tensor *indices, const Tensor *
         err = clean_labels(job, b, tensor_i32(values) + at, end - at, job->labels + job->starts[b], &n);
         if (err) return err;
         int32_t time = tensor_i32(job->lengths)[b];
-        if (end == at && !job->s->ignore_longer) return error_invalid("Labels length is zero in batch %lld", (long long)b);
+        if (end == at && !job->s->ignore_longer)
+            return error_invalid("Labels length is zero in batch %lld", (long long)b);
         if (n > time && !job->s->ignore_longer)
-            return error_invalid("Not enough time for target transition sequence (required: %lld, available: %d)%lldYou can turn "
-                                 "this error into a warning by using the flag ignore_longer_outputs_than_inputs",
-                                 (long long)n, time, (long long)b);
+            return error_invalid(
+                "Not enough time for target transition sequence (required: %lld, available: %d)%lldYou can turn "
+                "this error into a warning by using the flag ignore_longer_outputs_than_inputs",
+                (long long)n, time, (long long)b);
         at = end;
         job->starts[b + 1] = job->starts[b] + n;
     }
@@ -264,7 +265,7 @@ typedef struct DecodeJob {
     CtcShape shape;
     const Tensor *inputs, *lengths;
     int64_t blank;
-    CtcPath *paths; /* [batch][s->paths] */
+    CtcPath *paths;    /* [batch][s->paths] */
     atomic_int failed; /* 1: no memory, 2: too few paths */
 } DecodeJob;
 
@@ -289,8 +290,8 @@ static void beam_one(DecodeJob *job, int64_t b) {
     CtcInput in = {scores, time, job->shape.classes, (int)job->shape.classes - 1};
     if (!scores) {
         atomic_store(&job->failed, 1);
-    } else if (ctc_beam_search(&in, (int)job->s->width, job->s->merge, job->paths + b * job->s->paths, (int)job->s->paths) <
-               job->s->paths) {
+    } else if (ctc_beam_search(&in, (int)job->s->width, job->s->merge, job->paths + b * job->s->paths,
+                               (int)job->s->paths) < job->s->paths) {
         atomic_store(&job->failed, 2);
     }
     free(scores);
@@ -327,7 +328,8 @@ static Error *run_decoder(KernelContext *k) {
     int64_t classes = job.shape.classes, count = job.shape.batch * job.s->paths;
     job.blank = job.s->blank < 0 ? classes + job.s->blank : job.s->blank;
     if (!job.s->width && (job.blank < 0 || job.blank >= classes))
-        return error_invalid("blank_index expected to be in range [%lld, %lld)", (long long)-classes, (long long)classes);
+        return error_invalid("blank_index expected to be in range [%lld, %lld)", (long long)-classes,
+                             (long long)classes);
     if (job.s->width && job.s->paths > job.s->width) return error_invalid("requested more paths than the beam width.");
     job.paths = xcalloc((size_t)count + 1, sizeof *job.paths);
     threadpool_parallel_for(k->pool, job.shape.batch, 1, decode_range, &job);
@@ -343,7 +345,9 @@ static Error *run_decoder(KernelContext *k) {
 const KernelDef ctc_cpu[] = {
     {"CTCLoss", .run = run_loss, .state_size = sizeof(LossState), .init = loss_init, .flags = KERNEL_EXPENSIVE},
     {"CTCLossV2", .run = run_loss, .state_size = sizeof(LossState), .init = loss_init, .flags = KERNEL_EXPENSIVE},
-    {"CTCGreedyDecoder", .run = run_decoder, .state_size = sizeof(DecodeState), .init = greedy_init, .flags = KERNEL_EXPENSIVE},
-    {"CTCBeamSearchDecoder", .run = run_decoder, .state_size = sizeof(DecodeState), .init = beam_init, .flags = KERNEL_EXPENSIVE},
+    {"CTCGreedyDecoder", .run = run_decoder, .state_size = sizeof(DecodeState), .init = greedy_init,
+     .flags = KERNEL_EXPENSIVE},
+    {"CTCBeamSearchDecoder", .run = run_decoder, .state_size = sizeof(DecodeState), .init = beam_init,
+     .flags = KERNEL_EXPENSIVE},
     {0},
 };

@@ -14,30 +14,18 @@ const OpDef fft_ops_ops[] = {
     {"IFFT", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = complex64", 0},
     {"IFFT2D", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = complex64", 0},
     {"IFFT3D", "input: Tcomplex -> output: Tcomplex", "Tcomplex: {complex64, complex128} = complex64", 0},
-    {"RFFT",
-     "input: Treal, fft_length: int32 -> output: Tcomplex",
-     "Treal: {float, double} = float; Tcomplex: {complex64, complex128} = complex64",
-     0},
-    {"RFFT2D",
-     "input: Treal, fft_length: int32 -> output: Tcomplex",
-     "Treal: {float, double} = float; Tcomplex: {complex64, complex128} = complex64",
-     0},
-    {"RFFT3D",
-     "input: Treal, fft_length: int32 -> output: Tcomplex",
-     "Treal: {float, double} = float; Tcomplex: {complex64, complex128} = complex64",
-     0},
-    {"IRFFT",
-     "input: Tcomplex, fft_length: int32 -> output: Treal",
-     "Treal: {float, double} = float; Tcomplex: {complex64, complex128} = complex64",
-     0},
-    {"IRFFT2D",
-     "input: Tcomplex, fft_length: int32 -> output: Treal",
-     "Treal: {float, double} = float; Tcomplex: {complex64, complex128} = complex64",
-     0},
-    {"IRFFT3D",
-     "input: Tcomplex, fft_length: int32 -> output: Treal",
-     "Treal: {float, double} = float; Tcomplex: {complex64, complex128} = complex64",
-     0},
+    {"RFFT", "input: Treal, fft_length: int32 -> output: Tcomplex",
+     "Treal: {float, double} = float; Tcomplex: {complex64, complex128} = complex64", 0},
+    {"RFFT2D", "input: Treal, fft_length: int32 -> output: Tcomplex",
+     "Treal: {float, double} = float; Tcomplex: {complex64, complex128} = complex64", 0},
+    {"RFFT3D", "input: Treal, fft_length: int32 -> output: Tcomplex",
+     "Treal: {float, double} = float; Tcomplex: {complex64, complex128} = complex64", 0},
+    {"IRFFT", "input: Tcomplex, fft_length: int32 -> output: Treal",
+     "Treal: {float, double} = float; Tcomplex: {complex64, complex128} = complex64", 0},
+    {"IRFFT2D", "input: Tcomplex, fft_length: int32 -> output: Treal",
+     "Treal: {float, double} = float; Tcomplex: {complex64, complex128} = complex64", 0},
+    {"IRFFT3D", "input: Tcomplex, fft_length: int32 -> output: Treal",
+     "Treal: {float, double} = float; Tcomplex: {complex64, complex128} = complex64", 0},
     {0},
 };
 
@@ -64,9 +52,9 @@ typedef struct FftJob {
     const Tensor *in;
     Tensor *out;
     int64_t batch;
-    int64_t length[MAX_AXES];                   /* of the transforms */
+    int64_t length[MAX_AXES];                      /* of the transforms */
     int64_t in_dims[MAX_AXES], out_dims[MAX_AXES]; /* of the tensors */
-    int64_t dims[MAX_AXES];                     /* of the work array: length, but the half spectrum of real inverses */
+    int64_t dims[MAX_AXES]; /* of the work array: length, but the half spectrum of real inverses */
     FftPlan *plans[MAX_AXES];
     int64_t scratch;
     atomic_bool failed; /* no memory */
@@ -137,7 +125,8 @@ static void run_axis(const FftJob *job, int axis, Complex *work, Complex *line, 
 }
 
 /* The last axis of a real inverse: the other half of the spectrum mirrors the one given. */
-static void finish_real(const FftJob *job, int64_t item, const Complex *work, Complex *line, Complex *scratch, double scale) {
+static void finish_real(const FftJob *job, int64_t item, const Complex *work, Complex *line, Complex *scratch,
+                        double scale) {
     int last = job->s->axes - 1;
     int64_t n = job->length[last], half = job->dims[last], lines = product_of(job->dims, 0, last);
     for (int64_t l = 0; l < lines; l++) {
@@ -226,18 +215,29 @@ static Error *run_fft(KernelContext *k) {
         ok = job.plans[d] != NULL;
         if (ok && fft_plan_scratch(job.plans[d]) > job.scratch) job.scratch = fft_plan_scratch(job.plans[d]);
     }
-    if (ok) threadpool_parallel_for(k->pool, job.batch, 16384 / (product_of(job.dims, 0, job.s->axes) + 1) + 1, run_items, &job);
+    if (ok)
+        threadpool_parallel_for(k->pool, job.batch, 16384 / (product_of(job.dims, 0, job.s->axes) + 1) + 1, run_items,
+                                &job);
     for (int d = 0; d < job.s->axes; d++) fft_plan_free(job.plans[d]);
-    if (!ok || atomic_load(&job.failed)) return error_new(CODE_RESOURCE_EXHAUSTED, "No memory for a transform of this length");
+    if (!ok || atomic_load(&job.failed))
+        return error_new(CODE_RESOURCE_EXHAUSTED, "No memory for a transform of this length");
     return NULL;
 }
 
 #define FFT_KERNEL .run = run_fft, .state_size = sizeof(FftState), .init = fft_init, .flags = KERNEL_EXPENSIVE
 
 const KernelDef fft_ops_cpu[] = {
-    {"FFT", FFT_KERNEL},   {"FFT2D", FFT_KERNEL},   {"FFT3D", FFT_KERNEL},
-    {"IFFT", FFT_KERNEL},  {"IFFT2D", FFT_KERNEL},  {"IFFT3D", FFT_KERNEL},
-    {"RFFT", FFT_KERNEL},  {"RFFT2D", FFT_KERNEL},  {"RFFT3D", FFT_KERNEL},
-    {"IRFFT", FFT_KERNEL}, {"IRFFT2D", FFT_KERNEL}, {"IRFFT3D", FFT_KERNEL},
+    {"FFT", FFT_KERNEL},
+    {"FFT2D", FFT_KERNEL},
+    {"FFT3D", FFT_KERNEL},
+    {"IFFT", FFT_KERNEL},
+    {"IFFT2D", FFT_KERNEL},
+    {"IFFT3D", FFT_KERNEL},
+    {"RFFT", FFT_KERNEL},
+    {"RFFT2D", FFT_KERNEL},
+    {"RFFT3D", FFT_KERNEL},
+    {"IRFFT", FFT_KERNEL},
+    {"IRFFT2D", FFT_KERNEL},
+    {"IRFFT3D", FFT_KERNEL},
     {0},
 };

@@ -11,47 +11,26 @@ const OpDef linalg_ops[] = {
     {"Cholesky", "input: T -> output: T", "T: {double, float, half, complex64, complex128}", 0},
     {"CholeskyGrad", "l: T, grad: T -> output: T", "T: {half, float, double}", 0},
     {"MatrixDeterminant", "input: T -> output: T", "T: {half, float, double, complex64, complex128}", 0},
-    {"LogMatrixDeterminant",
-     "input: T -> sign: T, log_abs_determinant: T",
-     "T: {half, float, double, complex64, complex128}",
+    {"LogMatrixDeterminant", "input: T -> sign: T, log_abs_determinant: T",
+     "T: {half, float, double, complex64, complex128}", 0},
+    {"MatrixInverse", "input: T -> output: T", "adjoint: bool = false; T: {double, float, half, complex64, complex128}",
      0},
-    {"MatrixInverse",
-     "input: T -> output: T",
-     "adjoint: bool = false; T: {double, float, half, complex64, complex128}",
-     0},
-    {"MatrixSolve",
-     "matrix: T, rhs: T -> output: T",
-     "adjoint: bool = false; T: {double, float, half, complex64, complex128}",
-     0},
-    {"MatrixTriangularSolve",
-     "matrix: T, rhs: T -> output: T",
-     "lower: bool = true; adjoint: bool = false; T: {bfloat16, double, float, half, complex64, complex128}",
-     0},
-    {"MatrixSolveLs",
-     "matrix: T, rhs: T, l2_regularizer: double -> output: T",
-     "T: {double, float, half, complex64, complex128}; fast: bool = true",
-     0},
-    {"Qr",
-     "input: T -> q: T, r: T",
-     "full_matrices: bool = false; T: {double, float, half, complex64, complex128}",
-     0},
-    {"Svd",
-     "input: T -> s: T, u: T, v: T",
-     "compute_uv: bool = true; full_matrices: bool = false; T: {double, float, half, complex64, complex128}",
-     0},
+    {"MatrixSolve", "matrix: T, rhs: T -> output: T",
+     "adjoint: bool = false; T: {double, float, half, complex64, complex128}", 0},
+    {"MatrixTriangularSolve", "matrix: T, rhs: T -> output: T",
+     "lower: bool = true; adjoint: bool = false; T: {bfloat16, double, float, half, complex64, complex128}", 0},
+    {"MatrixSolveLs", "matrix: T, rhs: T, l2_regularizer: double -> output: T",
+     "T: {double, float, half, complex64, complex128}; fast: bool = true", 0},
+    {"Qr", "input: T -> q: T, r: T", "full_matrices: bool = false; T: {double, float, half, complex64, complex128}", 0},
+    {"Svd", "input: T -> s: T, u: T, v: T",
+     "compute_uv: bool = true; full_matrices: bool = false; T: {double, float, half, complex64, complex128}", 0},
     {"SelfAdjointEig", "input: T -> output: T", "T: {double, float, half}", 0},
-    {"SelfAdjointEigV2",
-     "input: T -> e: T, v: T",
-     "compute_v: bool = true; T: {double, float, half, complex64, complex128}",
-     0},
-    {"Eig",
-     "input: T -> e: Tout, v: Tout",
-     "compute_v: bool = true; T: {float, double, complex64, complex128}; Tout: {complex64, complex128}",
-     0},
-    {"Lu",
-     "input: T -> lu: T, p: output_idx_type",
-     "T: {double, float, half, complex64, complex128}; output_idx_type: {int32, int64} = int32",
-     0},
+    {"SelfAdjointEigV2", "input: T -> e: T, v: T",
+     "compute_v: bool = true; T: {double, float, half, complex64, complex128}", 0},
+    {"Eig", "input: T -> e: Tout, v: Tout",
+     "compute_v: bool = true; T: {float, double, complex64, complex128}; Tout: {complex64, complex128}", 0},
+    {"Lu", "input: T -> lu: T, p: output_idx_type",
+     "T: {double, float, half, complex64, complex128}; output_idx_type: {int32, int64} = int32", 0},
     {"MatrixLogarithm", "input: T -> output: T", "T: {complex64, complex128}", 0},
     {"MatrixSquareRoot", "input: T -> output: T", "T: {double, float, half, complex64, complex128}", 0},
     {"BatchCholesky", "input: T -> output: T", "T: {double, float}", 0},
@@ -59,18 +38,12 @@ const OpDef linalg_ops[] = {
     {"BatchMatrixDeterminant", "input: T -> output: T", "T: {float, double, complex64, complex128}", 0},
     {"BatchMatrixInverse", "input: T -> output: T", "adjoint: bool = false; T: {double, float}", 0},
     {"BatchMatrixSolve", "matrix: T, rhs: T -> output: T", "adjoint: bool = false; T: {double, float}", 0},
-    {"BatchMatrixTriangularSolve",
-     "matrix: T, rhs: T -> output: T",
-     "lower: bool = true; adjoint: bool = false; T: {double, float}",
-     0},
-    {"BatchMatrixSolveLs",
-     "matrix: T, rhs: T, l2_regularizer: double -> output: T",
-     "T: {double, float}; fast: bool = true",
-     0},
-    {"BatchSvd",
-     "input: T -> s: T, u: T, v: T",
-     "compute_uv: bool = true; full_matrices: bool = false; T: {double, float, complex64, complex128}",
-     0},
+    {"BatchMatrixTriangularSolve", "matrix: T, rhs: T -> output: T",
+     "lower: bool = true; adjoint: bool = false; T: {double, float}", 0},
+    {"BatchMatrixSolveLs", "matrix: T, rhs: T, l2_regularizer: double -> output: T",
+     "T: {double, float}; fast: bool = true", 0},
+    {"BatchSvd", "input: T -> s: T, u: T, v: T",
+     "compute_uv: bool = true; full_matrices: bool = false; T: {double, float, complex64, complex128}", 0},
     {"BatchSelfAdjointEig", "input: T -> output: T", "T: {double, float}", 0},
     {"BatchSelfAdjointEigV2", "input: T -> e: T, v: T", "compute_v: bool = true; T: {double, float}", 0},
     {0},
@@ -263,7 +236,8 @@ static Error *run_least_squares(KernelContext *k) {
     MatrixJob job;
     Error *err = matrix_job_init(&job, k, false, true);
     if (err) return err;
-    if (k->in[2]->count != 1) return error_invalid("l2_regularizer must be scalar, got shape %s", shape_text(&k->in[2]->shape).text);
+    if (k->in[2]->count != 1)
+        return error_invalid("l2_regularizer must be scalar, got shape %s", shape_text(&k->in[2]->shape).text);
     if (!(*tensor_f64(k->in[2]) >= 0)) return error_invalid("l2_regularizer must be >= 0.");
     int64_t m = job.m, n = job.n, few = m < n ? m : n, large = m > n ? m : n;
     job.scratch = 2 * m * n + m * job.cols + few * few + n * job.cols + large * few + few * few + job.cols;
@@ -325,7 +299,8 @@ static Error *eigen_one(const MatrixJob *job, int64_t at, void *scratch) {
     int64_t n = job->n;
     Complex *a = scratch, *v = a + n * n, *e = v + n * n;
     matrix_load_c128(job->k->in[0], at * n * n, n * n, a);
-    if (!eigen(a, n, e, v)) return error_invalid("Eigen decomposition was not successful. The input might not be valid.");
+    if (!eigen(a, n, e, v))
+        return error_invalid("Eigen decomposition was not successful. The input might not be valid.");
     matrix_store_c128(job->k->out[0], at * n, n, e);
     if (((const LinalgOptions *)job->options)->vectors) matrix_store_c128(job->k->out[1], at * n * n, n * n, v);
     return NULL;
@@ -345,7 +320,8 @@ static Error *run_eigen(KernelContext *k) {
 
 /* ---- Functions of matrices ---- */
 
-static Error *function_one(const MatrixJob *job, int64_t at, Complex *a, bool (*fn)(Complex *, int64_t), const char *what) {
+static Error *function_one(const MatrixJob *job, int64_t at, Complex *a, bool (*fn)(Complex *, int64_t),
+                           const char *what) {
     int64_t n = job->n;
     Tensor *out = job->k->out[0];
     matrix_load_c128(job->k->in[0], at * n * n, n * n, a);
@@ -385,7 +361,8 @@ static Error *run_log(KernelContext *k) {
     return run_function(k, log_one);
 }
 
-#define LINALG(run_fn) .run = run_fn, .state_size = sizeof(LinalgOptions), .init = options_init, .flags = KERNEL_EXPENSIVE
+#define LINALG(run_fn) \
+    .run = run_fn, .state_size = sizeof(LinalgOptions), .init = options_init, .flags = KERNEL_EXPENSIVE
 
 const KernelDef linalg_cpu[] = {
     {"Cholesky", LINALG(run_cholesky)},

@@ -19,7 +19,8 @@ Error *matrix_job_init(MatrixJob *job, KernelContext *k, bool square, bool two) 
     job->batch = shape_count(&job->outer);
     job->m = a->dims[a->rank - 2];
     job->n = a->dims[a->rank - 1];
-    if (job->m > MAX_SIDE || job->n > MAX_SIDE) return error_invalid("Matrices of shape %s are too large", shape_text(a).text);
+    if (job->m > MAX_SIDE || job->n > MAX_SIDE)
+        return error_invalid("Matrices of shape %s are too large", shape_text(a).text);
     DataType type = k->in[0]->dtype;
     job->is_complex = type == DT_COMPLEX64 || type == DT_COMPLEX128;
     if (square && job->m != job->n) return error_invalid("Input matrix must be square.");
@@ -43,7 +44,9 @@ static void run_range(void *arg, int64_t begin, int64_t end) {
     MatrixJob *job = arg;
     size_t size = job->is_complex ? sizeof(Complex) : sizeof(double);
     void *scratch = try_alloc((size_t)(job->scratch + 1) * size);
-    Error *err = scratch ? NULL : error_new(CODE_RESOURCE_EXHAUSTED, "No memory for matrices of %lld numbers", (long long)job->scratch);
+    Error *err =
+        scratch ? NULL
+                : error_new(CODE_RESOURCE_EXHAUSTED, "No memory for matrices of %lld numbers", (long long)job->scratch);
     for (int64_t i = begin; i < end && !err; i++) err = (job->is_complex ? job->fn_c128 : job->fn_f64)(job, i, scratch);
     free(scratch);
     Error *none = NULL;

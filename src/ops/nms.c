@@ -10,14 +10,12 @@ const OpDef nms_ops[] = {
     {"NonMaxSuppressionWithOverlaps",
      "overlaps: float, scores: float, max_output_size: int32, overlap_threshold: float, score_threshold: float -> "
      "selected_indices: int32",
-     "",
-     0},
+     "", 0},
     {"CombinedNonMaxSuppression",
      "boxes: float, scores: float, max_output_size_per_class: int32, max_total_size: int32, iou_threshold: float, "
      "score_threshold: float -> nmsed_boxes: float, nmsed_scores: float, nmsed_classes: float, valid_detections: "
      "int32",
-     "pad_per_class: bool = false; clip_boxes: bool = true",
-     0},
+     "pad_per_class: bool = false; clip_boxes: bool = true", 0},
     {0},
 };
 
@@ -69,7 +67,7 @@ static Candidate heap_pop(CandidateHeap *h) {
 
 /* What is searched. */
 typedef struct Search {
-    const float *boxes;    /* box i at boxes + i * stride: y, x of two corners; NULL: overlaps are given */
+    const float *boxes; /* box i at boxes + i * stride: y, x of two corners; NULL: overlaps are given */
     int64_t stride;
     const float *overlaps; /* n x n */
     const float *scores;
@@ -115,7 +113,8 @@ static int64_t select_boxes(const Search *s, int *selected, float *scores) {
 static Error *check_overlaps(KernelContext *k) {
     const Shape *overlaps = &k->in[0]->shape, *scores = &k->in[1]->shape;
     if (overlaps->rank != 2) return error_invalid("overlaps must be 2-D, got shape %s", shape_text(overlaps).text);
-    if (overlaps->dims[0] != overlaps->dims[1]) return error_invalid("overlaps must be square, got shape %s", shape_text(overlaps).text);
+    if (overlaps->dims[0] != overlaps->dims[1])
+        return error_invalid("overlaps must be square, got shape %s", shape_text(overlaps).text);
     if (scores->rank != 1) return error_invalid("scores must be 1-D, got shape %s", shape_text(scores).text);
     if (scores->dims[0] != overlaps->dims[0])
         return error_invalid("scores has incompatible shape (Dimensions must be equal, but are %lld and %lld)",
@@ -129,8 +128,13 @@ static Error *check_overlaps(KernelContext *k) {
 static Error *run_with_overlaps(KernelContext *k) {
     Error *err = check_overlaps(k);
     if (err) return err;
-    Search s = {.overlaps = tensor_f32(k->in[0]), .scores = tensor_f32(k->in[1]), .score_stride = 1, .n = k->in[1]->count,
-                .limit = tensor_i32(k->in[2])[0], .iou = tensor_f32(k->in[3])[0], .least = tensor_f32(k->in[4])[0]};
+    Search s = {.overlaps = tensor_f32(k->in[0]),
+                .scores = tensor_f32(k->in[1]),
+                .score_stride = 1,
+                .n = k->in[1]->count,
+                .limit = tensor_i32(k->in[2])[0],
+                .iou = tensor_f32(k->in[3])[0],
+                .least = tensor_f32(k->in[4])[0]};
     if (s.limit > s.n) s.limit = s.n;
     int *selected = xmalloc((size_t)(s.limit + 1) * sizeof *selected);
     float *scores = xmalloc((size_t)(s.limit + 1) * sizeof *scores);
@@ -174,9 +178,14 @@ static void combined_item(const Combined *c, int64_t b) {
     float *kept = xmalloc((size_t)(c->per_class + 1) * sizeof *kept);
     int64_t count = 0;
     for (int64_t k = 0; k < c->classes; k++) {
-        Search s = {.boxes = tensor_f32(c->boxes) + (b * c->n * c->q + (c->q > 1 ? k : 0)) * 4, .stride = c->q * 4,
-                    .scores = tensor_f32(c->scores) + b * c->n * c->classes + k, .score_stride = c->classes, .n = c->n,
-                    .limit = c->per_class, .iou = c->iou, .least = c->least};
+        Search s = {.boxes = tensor_f32(c->boxes) + (b * c->n * c->q + (c->q > 1 ? k : 0)) * 4,
+                    .stride = c->q * 4,
+                    .scores = tensor_f32(c->scores) + b * c->n * c->classes + k,
+                    .score_stride = c->classes,
+                    .n = c->n,
+                    .limit = c->per_class,
+                    .iou = c->iou,
+                    .least = c->least};
         int64_t n = select_boxes(&s, selected, kept);
         for (int64_t i = 0; i < n; i++) found[count++] = (Detection){kept[i], selected[i], (int)k};
     }
@@ -184,8 +193,9 @@ static void combined_item(const Combined *c, int64_t b) {
     int64_t n = count < c->total ? count : c->total;
     for (int64_t i = 0; i < c->total; i++) {
         int64_t at = b * c->total + i;
-        const float *box = i < n ? tensor_f32(c->boxes) + ((b * c->n + found[i].box) * c->q + (c->q > 1 ? found[i].class_id : 0)) * 4
-                                 : NULL;
+        const float *box =
+            i < n ? tensor_f32(c->boxes) + ((b * c->n + found[i].box) * c->q + (c->q > 1 ? found[i].class_id : 0)) * 4
+                  : NULL;
         for (int d = 0; d < 4; d++) tensor_f32(c->out[0])[4 * at + d] = box ? clipped(c, box[d]) : 0;
         tensor_f32(c->out[1])[at] = box ? found[i].score : 0;
         tensor_f32(c->out[2])[at] = box ? (float)found[i].class_id : 0;
@@ -201,8 +211,10 @@ static void combined_range(void *arg, int64_t begin, int64_t end) {
 }
 
 static Error *combined_shape(KernelContext *k, Combined *c) {
-    if (c->boxes->shape.rank != 4) return error_invalid("boxes must be 4-D, got shape %s", shape_text(&c->boxes->shape).text);
-    if (c->scores->shape.rank != 3) return error_invalid("scores must be 3-D, got shape %s", shape_text(&c->scores->shape).text);
+    if (c->boxes->shape.rank != 4)
+        return error_invalid("boxes must be 4-D, got shape %s", shape_text(&c->boxes->shape).text);
+    if (c->scores->shape.rank != 3)
+        return error_invalid("scores must be 3-D, got shape %s", shape_text(&c->scores->shape).text);
     const int64_t *b = c->boxes->shape.dims, *s = c->scores->shape.dims;
     c->batch = b[0];
     c->n = b[1];
@@ -232,7 +244,8 @@ static Error *run_combined(KernelContext *k) {
     if (err) return err;
     if (s->pad && c.per_class * c.classes < c.total) c.total = c.per_class * c.classes;
     if (c.per_class > c.n) c.per_class = c.n;
-    Shape boxes = {.rank = 3, .dims = {c.batch, c.total, 4}}, matrix = shape_matrix(c.batch, c.total), vector = shape_vector(c.batch);
+    Shape boxes = {.rank = 3, .dims = {c.batch, c.total, 4}}, matrix = shape_matrix(c.batch, c.total),
+          vector = shape_vector(c.batch);
     const Shape *shapes[4] = {&boxes, &matrix, &matrix, &vector};
     for (int i = 0; i < 4; i++) {
         c.out[i] = kernel_output(k, i, shapes[i]);

@@ -115,7 +115,9 @@
     ROW(dataset_prefetch) \
     ROW(dataset_consume) \
     ROW(dataset_iterator) \
-    ROW(dataset_optional)
+    ROW(dataset_optional) \
+    ROW(sample_box) \
+    ROW(record_input)
 
 #define DECLARE(name)                \
     extern const OpDef name##_ops[]; \

@@ -3,12 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hashmap.h"
 #include "base/memory.h"
-#include "io/example.h"
 #include "ops/elements.h"
 #include "ops/op_list.h"
-#include "proto/wire.h"
+#include "ops/sequence_reader.h"
 
 const OpDef parse_sequence_ops[] = {
     {"ParseSequenceExample",
@@ -66,19 +64,6 @@ const OpDef parse_sequence_ops[] = {
     {0},
 };
 
-/* Columns come in groups, in this order, as do the outputs. */
-enum { CONTEXT_SPARSE, CONTEXT_DENSE, CONTEXT_RAGGED, LIST_SPARSE, LIST_DENSE, LIST_RAGGED, GROUPS };
-
-typedef struct SequenceState {
-    int count[GROUPS];
-    DataType *types[GROUPS];
-    DataType *context_splits, *list_splits;
-    PartialShape *context_shapes, *list_shapes;
-    Str *keys, *may_miss; /* ParseSequenceExample: from attributes; copies */
-    int key_count, may_miss_count;
-    bool single; /* ParseSingleSequenceExample */
-} SequenceState;
-
 static void strings_free(Str *items, int n) {
     for (int i = 0; items && i < n; i++) free((char *)items[i].ptr);
     free(items);
@@ -126,8 +111,10 @@ static Error *read_v2_attributes(const Node *node, void *state) {
     SequenceState *s = state;
     int splits[2] = {0};
     Error *err = read_attributes(node, state);
-    if (!err) err = node_attr_types(node, "context_ragged_value_types", &s->types[CONTEXT_RAGGED], &s->count[CONTEXT_RAGGED]);
-    if (!err) err = node_attr_types(node, "feature_list_ragged_value_types", &s->types[LIST_RAGGED], &s->count[LIST_RAGGED]);
+    if (!err)
+        err = node_attr_types(node, "context_ragged_value_types", &s->types[CONTEXT_RAGGED], &s->count[CONTEXT_RAGGED]);
+    if (!err)
+        err = node_attr_types(node, "feature_list_ragged_value_types", &s->types[LIST_RAGGED], &s->count[LIST_RAGGED]);
     if (!err) err = node_attr_types(node, "context_ragged_split_types", &s->context_splits, &splits[0]);
     if (!err) err = node_attr_types(node, "feature_list_ragged_split_types", &s->list_splits, &splits[1]);
     if (!err && (splits[0] != s->count[CONTEXT_RAGGED] || splits[1] != s->count[LIST_RAGGED]))
@@ -154,7 +141,8 @@ static Error *read_v1_attributes(const Node *node, void *state) {
     if (!err) err = copy_strings(node, "context_dense_keys", s->count[CONTEXT_DENSE], &s->keys, &s->key_count);
     if (!err) err = copy_strings(node, "feature_list_sparse_keys", s->count[LIST_SPARSE], &s->keys, &s->key_count);
     if (!err) err = copy_strings(node, "feature_list_dense_keys", s->count[LIST_DENSE], &s->keys, &s->key_count);
-    if (!err) err = copy_strings(node, "feature_list_dense_missing_assumed_empty", -1, &s->may_miss, &s->may_miss_count);
+    if (!err)
+        err = copy_strings(node, "feature_list_dense_missing_assumed_empty", -1, &s->may_miss, &s->may_miss_count);
     return err;
 }
 
@@ -174,143 +162,6 @@ static Error *sequence_v2_init(const Node *node, void *state) {
     return cleared(state, read_v2_attributes(node, state));
 }
 
-/* ---- Reading ---- */
-
-/* One column of one example. */
-typedef struct Cell {
-    ExampleFeature feature; /* of the context; DT_INVALID: not there */
-    Str list;               /* of feature lists: serialised FeatureList; ptr NULL: not there */
-    int64_t steps, values;  /* in the list; values in all */
-    int64_t most;           /* values in one step */
-} Cell;
-
-typedef struct Sequence {
-    const SequenceState *s;
-    KernelContext *k;
-    const Tensor *serialized, *names;
-    Tensor *const *defaults;
-    Str *keys;
-    bool *may_miss; /* dense lists */
-    int columns, context; /* all; those of the context */
-    int64_t batch;
-    bool scalar;
-    StrMap context_index, list_index;
-    Cell *cells; /* [batch][columns] */
-} Sequence;
-
-static int first_column(const SequenceState *s, int group) {
-    int n = 0;
-    for (int g = 0; g < group; g++) n += s->count[g];
-    return n;
-}
-
-static DataType column_type(const SequenceState *s, int c) {
-    for (int g = 0; g < GROUPS; g++) {
-        if (c < s->count[g]) return s->types[g][c];
-        c -= s->count[g];
-    }
-    return DT_INVALID;
-}
-
-static Cell *cell_at(const Sequence *q, int64_t e, int c) {
-    return &q->cells[e * q->columns + c];
-}
-
-static const char *name_of(const Sequence *q, int64_t e, char **owned) {
-    *owned = q->names && q->names->count > e ? str_dup(tstring_str(&tensor_str(q->names)[e])) : NULL;
-    return *owned && **owned ? *owned : "<unknown>";
-}
-
-static Error *column_error(const Sequence *q, int64_t e, int c, const char *what) {
-    char *owned;
-    const char *name = name_of(q, e, &owned);
-    Error *err = error_invalid("Name: %s, %s: %.*s (data type: %s) %s", name, c < q->context ? "Context feature" : "Feature list",
-                               STR_ARG(q->keys[c]), dtype_name(column_type(q->s, c)), what);
-    free(owned);
-    return err;
-}
-
-/* The next step of a list; false at the end, or with r->failed set. */
-static bool next_step(WireReader *r, ExampleFeature *f) {
-    while (wire_next(r)) {
-        if (r->field != 1 || r->type != WIRE_BYTES) continue;
-        *f = (ExampleFeature){0};
-        if (!feature_decode(r->bytes, f)) r->failed = true;
-        return !r->failed;
-    }
-    return false;
-}
-
-static Error *measure_list(const Sequence *q, int64_t e, int c) {
-    Cell *cell = cell_at(q, e, c);
-    WireReader r = wire_reader(cell->list);
-    ExampleFeature f;
-    while (next_step(&r, &f)) {
-        if (f.type != DT_INVALID && f.type != column_type(q->s, c)) {
-            char what[160];
-            snprintf(what, sizeof what, "Index: %lld.  Data types don't match. Expected type: %s, Feature is: %s",
-                     (long long)cell->steps, dtype_name(column_type(q->s, c)), dtype_name(f.type));
-            return column_error(q, e, c, what);
-        }
-        int64_t n = f.type == DT_INVALID ? 0 : feature_count(&f);
-        if (n < 0) return column_error(q, e, c, "cannot be parsed");
-        cell->steps++;
-        cell->values += n;
-        cell->most = n > cell->most ? n : cell->most;
-    }
-    return r.failed ? column_error(q, e, c, "cannot be parsed") : NULL;
-}
-
-static bool find_lists(const Sequence *q, int64_t e, Str lists) {
-    WireReader r = wire_reader(lists);
-    while (wire_next(&r)) {
-        if (r.field != 1 || r.type != WIRE_BYTES) continue;
-        WireReader entry = wire_reader(r.bytes);
-        Str key = STR(""), value = STR("");
-        while (wire_next(&entry)) {
-            if (entry.type != WIRE_BYTES) continue;
-            if (entry.field == 1) key = entry.bytes;
-            if (entry.field == 2) value = entry.bytes;
-        }
-        uintptr_t c = (uintptr_t)strmap_get(&q->list_index, key);
-        if (entry.failed) return false;
-        if (c) cell_at(q, e, (int)c - 1)->list = value;
-    }
-    return !r.failed;
-}
-
-static Error *read_example(const Sequence *q, int64_t e, ExampleFeature *found) {
-    Str bytes = tstring_str(&tensor_str(q->serialized)[e]);
-    WireReader r = wire_reader(bytes);
-    bool ok = true;
-    memset(found, 0, (size_t)q->context * sizeof *found);
-    while (ok && wire_next(&r)) {
-        if (r.type != WIRE_BYTES) continue;
-        if (r.field == 1) ok = features_find(r.bytes, &q->context_index, found);
-        if (r.field == 2) ok = find_lists(q, e, r.bytes);
-    }
-    if (!ok || r.failed) {
-        char *owned;
-        Error *err = error_invalid("Name: %s, Could not parse SequenceExample", name_of(q, e, &owned));
-        free(owned);
-        return err;
-    }
-    for (int c = 0; c < q->columns; c++) {
-        Cell *cell = cell_at(q, e, c);
-        if (c >= q->context) {
-            Error *err = cell->list.ptr ? measure_list(q, e, c) : NULL;
-            if (err) return err;
-            continue;
-        }
-        cell->feature = found[c];
-        if (found[c].type == DT_INVALID) continue;
-        if (found[c].type != column_type(q->s, c)) return column_error(q, e, c, "Data types don't match.");
-        cell->values = feature_count(&found[c]);
-        if (cell->values < 0) return column_error(q, e, c, "cannot be parsed");
-    }
-    return NULL;
-}
-
 /* ---- Outputs ---- */
 
 static char *at_element(Tensor *t, int64_t i) {
@@ -321,7 +172,7 @@ static char *at_element(Tensor *t, int64_t i) {
 static void copy_values(const Sequence *q, int c, Tensor *to) {
     int64_t at = 0;
     for (int64_t e = 0; e < q->batch; e++) {
-        const Cell *cell = cell_at(q, e, c);
+        const Cell *cell = sequence_cell(q, e, c);
         if (c < q->context) {
             if (cell->feature.type != DT_INVALID) feature_copy(&cell->feature, at_element(to, at));
             at += cell->values;
@@ -329,7 +180,7 @@ static void copy_values(const Sequence *q, int c, Tensor *to) {
         }
         WireReader r = wire_reader(cell->list);
         ExampleFeature f;
-        while (cell->list.ptr && next_step(&r, &f)) {
+        while (cell->list.ptr && sequence_next_step(&r, &f)) {
             if (f.type == DT_INVALID) continue;
             feature_copy(&f, at_element(to, at));
             at += feature_count(&f);
@@ -344,7 +195,7 @@ typedef struct Sums {
 static Sums sums_of(const Sequence *q, int c) {
     Sums s = {0};
     for (int64_t e = 0; e < q->batch; e++) {
-        const Cell *cell = cell_at(q, e, c);
+        const Cell *cell = sequence_cell(q, e, c);
         int64_t most = c < q->context ? cell->values : cell->most;
         s.values += cell->values;
         s.steps += cell->steps;
@@ -360,17 +211,18 @@ static void put_sparse(const Sequence *q, int c, int out, int n) {
     int rank = (list ? 2 : 1) + !q->scalar;
     Sums s = sums_of(q, c);
     Shape matrix = shape_matrix(s.values, rank), vector = shape_vector(s.values), dims = shape_vector(rank);
-    Tensor *indices = kernel_output(q->k, out, &matrix), *values = indices ? kernel_output(q->k, out + n, &vector) : NULL;
+    Tensor *indices = kernel_output(q->k, out, &matrix),
+           *values = indices ? kernel_output(q->k, out + n, &vector) : NULL;
     Tensor *shape = values ? kernel_output(q->k, out + 2 * n, &dims) : NULL;
     if (!shape) return;
     int64_t *to = tensor_i64(indices);
     for (int64_t e = 0; e < q->batch; e++) {
-        const Cell *cell = cell_at(q, e, c);
+        const Cell *cell = sequence_cell(q, e, c);
         WireReader r = wire_reader(cell->list);
         ExampleFeature f;
         for (int64_t step = 0; step < (list ? cell->steps : 1); step++) {
             int64_t count = list ? 0 : cell->values;
-            if (list && next_step(&r, &f) && f.type != DT_INVALID) count = feature_count(&f);
+            if (list && sequence_next_step(&r, &f) && f.type != DT_INVALID) count = feature_count(&f);
             for (int64_t j = 0; j < count; j++) {
                 if (!q->scalar) *to++ = e;
                 if (list) *to++ = step;
@@ -386,15 +238,15 @@ static void put_sparse(const Sequence *q, int c, int out, int n) {
 }
 
 static Error *put_context_dense(const Sequence *q, int i, int out) {
-    int c = first_column(q->s, CONTEXT_DENSE) + i;
+    int c = sequence_first_column(q->s, CONTEXT_DENSE) + i;
     const Tensor *fallback = q->defaults[i];
     Shape row = q->s->context_shapes[i];
     bool varies = row.rank > 0 && row.dims[0] < 0;
     if (varies) {
         int64_t step = shape_prod(&row, 1, row.rank), most = sums_of(q, c).most_values;
         for (int64_t e = 0; e < q->batch; e++)
-            if (step ? cell_at(q, e, c)->values % step : cell_at(q, e, c)->values)
-                return column_error(q, e, c, "Number of values is not a multiple of the stride length.");
+            if (step ? sequence_cell(q, e, c)->values % step : sequence_cell(q, e, c)->values)
+                return sequence_column_error(q, e, c, "Number of values is not a multiple of the stride length.");
         row.dims[0] = step ? most / step : 0;
     }
     int64_t n = shape_count(&row);
@@ -402,14 +254,17 @@ static Error *put_context_dense(const Sequence *q, int i, int out) {
     if (!q->scalar) shape_insert_dim(&shape, 0, q->batch);
     Tensor *t = kernel_output(q->k, out, &shape);
     for (int64_t e = 0; t && e < q->batch; e++) {
-        const Cell *cell = cell_at(q, e, c);
+        const Cell *cell = sequence_cell(q, e, c);
         bool there = cell->feature.type != DT_INVALID;
-        if (!there && !varies && fallback->count != n && n) return column_error(q, e, c, "is required but could not be found.");
-        if (there && !varies && cell->values != n) return column_error(q, e, c, "Number of values != expected.");
+        if (!there && !varies && fallback->count != n && n)
+            return sequence_column_error(q, e, c, "is required but could not be found.");
+        if (there && !varies && cell->values != n)
+            return sequence_column_error(q, e, c, "Number of values != expected.");
         if (there) feature_copy(&cell->feature, at_element(t, e * n));
         for (int64_t j = there ? cell->values : 0; j < n; j++) {
             if (fallback->count)
-                elements_copy(t->dtype, at_element(t, e * n + j), (const char *)fallback->data + (varies ? 0 : (size_t)j * dtype_size(t->dtype)), 1);
+                elements_copy(t->dtype, at_element(t, e * n + j),
+                              (const char *)fallback->data + (varies ? 0 : (size_t)j * dtype_size(t->dtype)), 1);
             else if (dtype_is_plain(t->dtype))
                 memset(at_element(t, e * n + j), 0, dtype_size(t->dtype));
         }
@@ -419,28 +274,29 @@ static Error *put_context_dense(const Sequence *q, int i, int out) {
 
 /* The steps of every example, filled up to the longest with zeros; lengths says how many there were. */
 static Error *put_list_dense(const Sequence *q, int i, int out, int lengths_out) {
-    int c = first_column(q->s, LIST_DENSE) + i;
+    int c = sequence_first_column(q->s, LIST_DENSE) + i;
     Shape shape = q->s->list_shapes[i], vector = q->scalar ? SHAPE_SCALAR : shape_vector(q->batch);
     int64_t n = shape_count(&shape), most = sums_of(q, c).most_steps;
     shape_insert_dim(&shape, 0, most);
     if (!q->scalar) shape_insert_dim(&shape, 0, q->batch);
     for (int64_t e = 0; e < q->batch; e++)
-        if (!cell_at(q, e, c)->list.ptr && !q->may_miss[i])
-            return column_error(q, e, c,
-                                "is required but could not be found.  Did you mean to include it in "
-                                "feature_list_dense_missing_assumed_empty or feature_list_dense_defaults?");
-    Tensor *t = kernel_output(q->k, out, &shape), *lengths = t && lengths_out >= 0 ? kernel_output(q->k, lengths_out, &vector) : NULL;
+        if (!sequence_cell(q, e, c)->list.ptr && !q->may_miss[i])
+            return sequence_column_error(q, e, c,
+                                         "is required but could not be found.  Did you mean to include it in "
+                                         "feature_list_dense_missing_assumed_empty or feature_list_dense_defaults?");
+    Tensor *t = kernel_output(q->k, out, &shape),
+           *lengths = t && lengths_out >= 0 ? kernel_output(q->k, lengths_out, &vector) : NULL;
     if (!t) return NULL;
     if (dtype_is_plain(t->dtype)) memset(t->data, 0, tensor_bytes(t));
     for (int64_t e = 0; e < q->batch; e++) {
-        const Cell *cell = cell_at(q, e, c);
+        const Cell *cell = sequence_cell(q, e, c);
         WireReader r = wire_reader(cell->list);
         ExampleFeature f;
-        for (int64_t step = 0; step < cell->steps && next_step(&r, &f); step++) {
+        for (int64_t step = 0; step < cell->steps && sequence_next_step(&r, &f); step++) {
             if ((f.type == DT_INVALID ? 0 : feature_count(&f)) != n) {
                 char what[80];
                 snprintf(what, sizeof what, "Index: %lld.  Number of values != expected.", (long long)step);
-                return column_error(q, e, c, what);
+                return sequence_column_error(q, e, c, what);
             }
             if (f.type != DT_INVALID) feature_copy(&f, at_element(t, (e * most + step) * n));
         }
@@ -455,7 +311,8 @@ static void put_ragged(const Sequence *q, int c, int out, int outer_out, int inn
     Sums s = sums_of(q, c);
     Shape vector = shape_vector(s.values), rows = shape_vector(q->scalar ? 0 : q->batch + 1),
           steps = list ? shape_vector(s.steps + 1) : rows;
-    Tensor *values = kernel_output(q->k, out, &vector), *outer = values && list ? kernel_output(q->k, outer_out, &rows) : NULL;
+    Tensor *values = kernel_output(q->k, out, &vector),
+           *outer = values && list ? kernel_output(q->k, outer_out, &rows) : NULL;
     Tensor *inner = values ? kernel_output(q->k, inner_out, &steps) : NULL;
     if (!inner || (list && !outer)) return;
     copy_values(q, c, values);
@@ -463,10 +320,10 @@ static void put_ragged(const Sequence *q, int c, int out, int outer_out, int inn
     if (inner->count) index_put(inner, at++, 0);
     if (outer && outer->count) index_put(outer, 0, 0);
     for (int64_t e = 0; e < q->batch; e++) {
-        const Cell *cell = cell_at(q, e, c);
+        const Cell *cell = sequence_cell(q, e, c);
         WireReader r = wire_reader(cell->list);
         ExampleFeature f;
-        for (int64_t step = 0; list && step < cell->steps && next_step(&r, &f); step++) {
+        for (int64_t step = 0; list && step < cell->steps && sequence_next_step(&r, &f); step++) {
             sum += f.type == DT_INVALID ? 0 : feature_count(&f);
             index_put(inner, at++, sum);
         }
@@ -486,16 +343,16 @@ static Error *put_outputs(Sequence *q) {
     out += 3 * n[CONTEXT_SPARSE];
     for (int i = 0; !err && i < n[CONTEXT_DENSE]; i++) err = put_context_dense(q, i, out + i);
     out += n[CONTEXT_DENSE];
-    int column = first_column(s, CONTEXT_RAGGED), count = n[CONTEXT_RAGGED];
+    int column = sequence_first_column(s, CONTEXT_RAGGED), count = n[CONTEXT_RAGGED];
     for (int i = 0; !err && i < count; i++) put_ragged(q, column + i, out + i, -1, out + count + i);
     out += 2 * count;
-    column = first_column(s, LIST_SPARSE);
+    column = sequence_first_column(s, LIST_SPARSE);
     for (int i = 0; !err && i < n[LIST_SPARSE]; i++) put_sparse(q, column + i, out + i, n[LIST_SPARSE]);
     out += 3 * n[LIST_SPARSE];
     count = n[LIST_DENSE];
     for (int i = 0; !err && i < count; i++) err = put_list_dense(q, i, out + i, s->single ? -1 : out + count + i);
     out += (s->single ? 1 : 2) * count;
-    column = first_column(s, LIST_RAGGED);
+    column = sequence_first_column(s, LIST_RAGGED);
     count = n[LIST_RAGGED];
     for (int i = 0; !err && i < count; i++) put_ragged(q, column + i, out + i, out + count + i, out + 2 * count + i);
     return err;
@@ -507,16 +364,16 @@ static Error *parse(Sequence *q) {
     Error *err = NULL;
     q->batch = q->serialized->count;
     q->scalar = q->serialized->shape.rank == 0;
-    q->columns = first_column(s, GROUPS);
-    q->context = first_column(s, LIST_SPARSE);
+    q->columns = sequence_first_column(s, GROUPS);
+    q->context = sequence_first_column(s, LIST_SPARSE);
     const int *n = s->count;
     int outputs = 3 * n[CONTEXT_SPARSE] + n[CONTEXT_DENSE] + 2 * n[CONTEXT_RAGGED] + 3 * n[LIST_SPARSE] +
                   (s->single ? 1 : 2) * n[LIST_DENSE] + 3 * n[LIST_RAGGED];
     if (outputs != q->k->output_count) return error_invalid("Numbers of keys and of types do not agree");
     if (q->serialized->shape.rank > 1) return error_invalid("Expected serialized to be a scalar or a vector");
     if (q->names && q->names->count && q->names->count != q->batch)
-        return error_invalid("Expected len(debug_name) == len(serialized), but got: %lld vs. %lld", (long long)q->names->count,
-                             (long long)q->batch);
+        return error_invalid("Expected len(debug_name) == len(serialized), but got: %lld vs. %lld",
+                             (long long)q->names->count, (long long)q->batch);
     for (int c = 0; c < q->columns && !err; c++) {
         if (strmap_put(c < q->context ? &q->context_index : &q->list_index, q->keys[c], (void *)(uintptr_t)(c + 1)))
             err = error_invalid("Feature %.*s is asked for twice", STR_ARG(q->keys[c]));
@@ -524,7 +381,7 @@ static Error *parse(Sequence *q) {
     ExampleFeature *found = xcalloc((size_t)q->context + 1, sizeof *found);
     q->cells = calloc((size_t)q->batch * (size_t)q->columns + 1, sizeof *q->cells);
     if (!err && !q->cells) err = error_new(CODE_RESOURCE_EXHAUSTED, "Too many examples at once");
-    for (int64_t e = 0; e < q->batch && !err; e++) err = read_example(q, e, found);
+    for (int64_t e = 0; e < q->batch && !err; e++) err = sequence_read_example(q, e, found);
     if (!err) err = put_outputs(q);
     free(found);
     free(q->cells);
@@ -541,11 +398,18 @@ static bool is_among(Str key, const Str *items, int n) {
 
 static Error *run_v1(KernelContext *k) {
     const SequenceState *s = k->state;
-    int dense = s->count[LIST_DENSE], first = first_column(s, LIST_DENSE);
-    if (k->in[0]->shape.rank != 1) return error_invalid("Expected serialized to be a vector, got shape: %s", shape_text(&k->in[0]->shape).text);
+    int dense = s->count[LIST_DENSE], first = sequence_first_column(s, LIST_DENSE);
+    if (k->in[0]->shape.rank != 1)
+        return error_invalid("Expected serialized to be a vector, got shape: %s", shape_text(&k->in[0]->shape).text);
     bool *may_miss = xcalloc((size_t)dense + 1, sizeof *may_miss);
     for (int i = 0; i < dense; i++) may_miss[i] = is_among(s->keys[first + i], s->may_miss, s->may_miss_count);
-    Sequence q = {.s = s, .k = k, .serialized = k->in[0], .names = k->in[1], .defaults = k->in + 2, .keys = s->keys, .may_miss = may_miss};
+    Sequence q = {.s = s,
+                  .k = k,
+                  .serialized = k->in[0],
+                  .names = k->in[1],
+                  .defaults = k->in + 2,
+                  .keys = s->keys,
+                  .may_miss = may_miss};
     Error *err = parse(&q);
     free(may_miss);
     return err;
@@ -555,15 +419,22 @@ static Error *run_v2(KernelContext *k) {
     const SequenceState *s = k->state;
     int n = 0;
     Error *err = NULL;
-    Str *keys = xcalloc((size_t)first_column(s, GROUPS) + 1, sizeof *keys);
+    Str *keys = xcalloc((size_t)sequence_first_column(s, GROUPS) + 1, sizeof *keys);
     for (int g = 0; g < GROUPS && !err; g++) {
         const Tensor *t = k->in[2 + g];
-        if (t->count != s->count[g]) err = error_invalid("Expected %d keys, got %lld", s->count[g], (long long)t->count);
+        if (t->count != s->count[g])
+            err = error_invalid("Expected %d keys, got %lld", s->count[g], (long long)t->count);
         for (int64_t i = 0; !err && i < t->count; i++) keys[n++] = tstring_str(&tensor_str(t)[i]);
     }
     if (!err && k->in[8]->count != s->count[LIST_DENSE])
-        err = error_invalid("Expected feature_list_dense_missing_assumed_empty to have %d elements", s->count[LIST_DENSE]);
-    Sequence q = {.s = s, .k = k, .serialized = k->in[0], .names = k->in[1], .defaults = k->in + 9, .keys = keys,
+        err = error_invalid("Expected feature_list_dense_missing_assumed_empty to have %d elements",
+                            s->count[LIST_DENSE]);
+    Sequence q = {.s = s,
+                  .k = k,
+                  .serialized = k->in[0],
+                  .names = k->in[1],
+                  .defaults = k->in + 9,
+                  .keys = keys,
                   .may_miss = tensor_bool(k->in[8])};
     if (!err) err = parse(&q);
     free(keys);
@@ -572,11 +443,13 @@ static Error *run_v2(KernelContext *k) {
 
 static Error *run_single(KernelContext *k) {
     const SequenceState *s = k->state;
-    int n = first_column(s, GROUPS), dense = s->count[LIST_DENSE];
+    int n = sequence_first_column(s, GROUPS), dense = s->count[LIST_DENSE];
     const Tensor *missing = k->in[1];
     Error *err = NULL;
-    if (k->in[0]->shape.rank != 0) return error_invalid("Expected serialized to be a scalar, got shape: %s", shape_text(&k->in[0]->shape).text);
-    if (k->input_count != 2 + n + s->count[CONTEXT_DENSE] + 1) return error_invalid("Numbers of keys and of types do not agree");
+    if (k->in[0]->shape.rank != 0)
+        return error_invalid("Expected serialized to be a scalar, got shape: %s", shape_text(&k->in[0]->shape).text);
+    if (k->input_count != 2 + n + s->count[CONTEXT_DENSE] + 1)
+        return error_invalid("Numbers of keys and of types do not agree");
     Str *keys = xcalloc((size_t)n + 1, sizeof *keys);
     bool *may_miss = xcalloc((size_t)dense + 1, sizeof *may_miss);
     for (int i = 0; i < n && !err; i++) {
@@ -585,8 +458,14 @@ static Error *run_single(KernelContext *k) {
     }
     for (int i = 0; i < dense && !err; i++)
         for (int64_t j = 0; j < missing->count; j++)
-            may_miss[i] = may_miss[i] || str_eq(tstring_str(&tensor_str(missing)[j]), keys[first_column(s, LIST_DENSE) + i]);
-    Sequence q = {.s = s, .k = k, .serialized = k->in[0], .names = k->in[k->input_count - 1], .defaults = k->in + 2 + n, .keys = keys,
+            may_miss[i] = may_miss[i] ||
+                          str_eq(tstring_str(&tensor_str(missing)[j]), keys[sequence_first_column(s, LIST_DENSE) + i]);
+    Sequence q = {.s = s,
+                  .k = k,
+                  .serialized = k->in[0],
+                  .names = k->in[k->input_count - 1],
+                  .defaults = k->in + 2 + n,
+                  .keys = keys,
                   .may_miss = may_miss};
     if (!err) err = parse(&q);
     free(keys);
@@ -594,8 +473,9 @@ static Error *run_single(KernelContext *k) {
     return err;
 }
 
-#define PARSE(run_fn, init_fn) \
-    .run = run_fn, .state_size = sizeof(SequenceState), .init = init_fn, .clear = sequence_clear, .flags = KERNEL_EXPENSIVE
+#define PARSE(run_fn, init_fn)                                                                    \
+    .run = run_fn, .state_size = sizeof(SequenceState), .init = init_fn, .clear = sequence_clear, \
+    .flags = KERNEL_EXPENSIVE
 
 const KernelDef parse_sequence_cpu[] = {
     {"ParseSequenceExample", PARSE(run_v1, sequence_v1_init)},

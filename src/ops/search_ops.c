@@ -10,10 +10,8 @@ const OpDef search_ops_ops[] = {
     {"LowerBound", "sorted_inputs: T, values: T -> output: out_type", "T: type; out_type: {int32, int64} = int32", 0},
     {"UpperBound", "sorted_inputs: T, values: T -> output: out_type", "T: type; out_type: {int32, int64} = int32", 0},
     {"UnravelIndex", "indices: Tidx, dims: Tidx -> output: Tidx", "Tidx: {int32, int64} = int32", 0},
-    {"Cross",
-     "a: T, b: T -> product: T",
-     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}",
-     0},
+    {"Cross", "a: T, b: T -> product: T",
+     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}", 0},
     {0},
 };
 
@@ -89,7 +87,8 @@ static Error *search(KernelContext *k, bool upper) {
     if (values->shape.rank != 2) return error_invalid("values input argument must be a matrix");
     if (sorted->shape.dims[0] != values->shape.dims[0])
         return error_invalid("Leading dim_size of both tensors must match.");
-    if (!fns[sorted->dtype]) return error_unimplemented("%.*s of type %s", STR_ARG(k->node->op), dtype_name(sorted->dtype));
+    if (!fns[sorted->dtype])
+        return error_unimplemented("%.*s of type %s", STR_ARG(k->node->op), dtype_name(sorted->dtype));
     if (kernel_output_type(k, 0) == DT_INT32 && (values->count > INT32_MAX || sorted->shape.dims[1] > INT32_MAX))
         return error_invalid("values tensor size must less than INT_MAX");
     Tensor *out = kernel_output(k, 0, &values->shape);
@@ -108,7 +107,8 @@ static Error *run_cross(KernelContext *k) {
     static CrossFn *const fns[DT_COUNT] = {REAL_TYPES(cross)};
     const Tensor *a = k->in[0], *b = k->in[1];
     if (!shape_eq(&a->shape, &b->shape))
-        return error_invalid("Both inputs must be of same shape: %s vs. %s", shape_text(&a->shape).text, shape_text(&b->shape).text);
+        return error_invalid("Both inputs must be of same shape: %s vs. %s", shape_text(&a->shape).text,
+                             shape_text(&b->shape).text);
     if (a->shape.rank < 1) return error_invalid("Input must be at least 1D.");
     if (a->shape.dims[a->shape.rank - 1] != 3)
         return error_new(CODE_FAILED_PRECONDITION, "Cross-products are only defined for 3-element vectors.");
@@ -121,18 +121,24 @@ static Error *run_cross(KernelContext *k) {
 
 static Error *run_unravel(KernelContext *k) {
     const Tensor *indices = k->in[0], *dims = k->in[1];
-    if (indices->shape.rank > 1) return error_invalid("The indices can only be scalar or vector, got \"%s\"", shape_text(&indices->shape).text);
-    if (dims->shape.rank != 1) return error_invalid("The indices can only be 1-D, got \"%s\"", shape_text(&dims->shape).text);
+    if (indices->shape.rank > 1)
+        return error_invalid("The indices can only be scalar or vector, got \"%s\"", shape_text(&indices->shape).text);
+    if (dims->shape.rank != 1)
+        return error_invalid("The indices can only be 1-D, got \"%s\"", shape_text(&dims->shape).text);
     int64_t rank = dims->count, limit = 1, n = indices->count;
     for (int64_t d = 0; d < rank; d++) {
         if (index_at(dims, d) == 0)
-            return error_invalid("Input dims cannot contain a dim of zero, but dims contains zero at index %lld", (long long)d);
-        if (index_at(dims, d) < 0) return error_invalid("Input dims cannot be negative. Got dim = %lld at index %lld", (long long)index_at(dims, d), (long long)d);
+            return error_invalid("Input dims cannot contain a dim of zero, but dims contains zero at index %lld",
+                                 (long long)d);
+        if (index_at(dims, d) < 0)
+            return error_invalid("Input dims cannot be negative. Got dim = %lld at index %lld",
+                                 (long long)index_at(dims, d), (long long)d);
         if (__builtin_mul_overflow(limit, index_at(dims, d), &limit))
             return error_invalid("Input dims product is causing integer overflow");
     }
     for (int64_t i = 0; i < n; i++)
-        if (index_at(indices, i) < 0 || index_at(indices, i) >= limit) return error_invalid("index is out of bound as with dims");
+        if (index_at(indices, i) < 0 || index_at(indices, i) >= limit)
+            return error_invalid("index is out of bound as with dims");
     Shape shape = indices->shape.rank ? shape_matrix(rank, n) : shape_vector(rank);
     Tensor *out = kernel_output(k, 0, &shape);
     for (int64_t i = 0; out && i < n; i++) {
@@ -146,7 +152,8 @@ static Error *run_unravel(KernelContext *k) {
 }
 
 const KernelDef search_ops_cpu[] = {
-    {"Bucketize", .run = run_bucketize, .state_size = sizeof(BucketState), .init = bucketize_init, .clear = bucketize_clear},
+    {"Bucketize", .run = run_bucketize, .state_size = sizeof(BucketState), .init = bucketize_init,
+     .clear = bucketize_clear},
     {"LowerBound", .run = run_lower_bound},
     {"UpperBound", .run = run_upper_bound},
     {"UnravelIndex", .run = run_unravel},

@@ -65,7 +65,8 @@ static Error *session_tensors(KernelContext *k, SessionTensors **out) {
     Str name = session_private_name(k->step->session, k->device, str_of(key), &session_tensors_type);
     free(key);
     Resource *r = NULL;
-    Error *err = resource_find_or_create(kernel_resources(k), STR(""), name, &session_tensors_type, tensors_create, NULL, &r);
+    Error *err =
+        resource_find_or_create(kernel_resources(k), STR(""), name, &session_tensors_type, tensors_create, NULL, &r);
     *out = (SessionTensors *)r;
     return err;
 }
@@ -102,7 +103,8 @@ static Error *run_handle_v2(KernelContext *k) {
 }
 
 static Error *handle_input(KernelContext *k, Str *out) {
-    if (k->in[0]->count != 1) return error_invalid("handle must be a scalar, got shape %s", shape_text(&k->in[0]->shape).text);
+    if (k->in[0]->count != 1)
+        return error_invalid("handle must be a scalar, got shape %s", shape_text(&k->in[0]->shape).text);
     *out = tstring_str(tensor_str(k->in[0]));
     return NULL;
 }
@@ -124,8 +126,8 @@ static Error *run_tensor(KernelContext *k) {
     resource_unref(&s->base);
     if (!value) return not_kept(handle);
     if (value->dtype != kernel_output_type(k, 0)) {
-        err = error_invalid("The tensor with handle '%.*s' is of type %s, not %s", STR_ARG(handle), dtype_name(value->dtype),
-                            dtype_name(kernel_output_type(k, 0)));
+        err = error_invalid("The tensor with handle '%.*s' is of type %s, not %s", STR_ARG(handle),
+                            dtype_name(value->dtype), dtype_name(kernel_output_type(k, 0)));
         tensor_unref(value);
         return err;
     }

@@ -8,29 +8,22 @@
 #include "ops/sparse_tensor.h"
 
 const OpDef set_ops_ops[] = {
-    {"DenseToDenseSetOperation",
-     "set1: T, set2: T -> result_indices: int64, result_values: T, result_shape: int64",
-     "set_operation: string; validate_indices: bool = true; T: {int8, int16, int32, int64, uint8, uint16, string}",
-     0},
+    {"DenseToDenseSetOperation", "set1: T, set2: T -> result_indices: int64, result_values: T, result_shape: int64",
+     "set_operation: string; validate_indices: bool = true; T: {int8, int16, int32, int64, uint8, uint16, string}", 0},
     {"DenseToSparseSetOperation",
      "set1: T, set2_indices: int64, set2_values: T, set2_shape: int64 -> result_indices: int64, result_values: T, "
      "result_shape: int64",
-     "set_operation: string; validate_indices: bool = true; T: {int8, int16, int32, int64, uint8, uint16, string}",
-     0},
+     "set_operation: string; validate_indices: bool = true; T: {int8, int16, int32, int64, uint8, uint16, string}", 0},
     {"SparseToSparseSetOperation",
      "set1_indices: int64, set1_values: T, set1_shape: int64, set2_indices: int64, set2_values: T, set2_shape: "
      "int64 -> result_indices: int64, result_values: T, result_shape: int64",
-     "set_operation: string; validate_indices: bool = true; T: {int8, int16, int32, int64, uint8, uint16, string}",
-     0},
-    {"SetSize",
-     "set_indices: int64, set_values: T, set_shape: int64 -> size: int32",
-     "validate_indices: bool = true; T: {int8, int16, int32, int64, uint8, uint16, string}",
-     0},
+     "set_operation: string; validate_indices: bool = true; T: {int8, int16, int32, int64, uint8, uint16, string}", 0},
+    {"SetSize", "set_indices: int64, set_values: T, set_shape: int64 -> size: int32",
+     "validate_indices: bool = true; T: {int8, int16, int32, int64, uint8, uint16, string}", 0},
     {"EditDistance",
      "hypothesis_indices: int64, hypothesis_values: T, hypothesis_shape: int64, truth_indices: int64, "
      "truth_values: T, truth_shape: int64 -> output: float",
-     "normalize: bool = true; T: type",
-     0},
+     "normalize: bool = true; T: type", 0},
     {0},
 };
 
@@ -81,7 +74,8 @@ static Error *dense_input(const Tensor *t, SetInput *in) {
     return NULL;
 }
 
-static Error *sparse_input(const Tensor *indices, const Tensor *values, const Tensor *shape, bool validate, SetInput *in) {
+static Error *sparse_input(const Tensor *indices, const Tensor *values, const Tensor *shape, bool validate,
+                           SetInput *in) {
     SparseView v;
     Error *err = sparse_view("Input", indices, values, shape, &v);
     if (!err && v.shape.rank < 2) err = error_invalid("Invalid input rank %d.", v.shape.rank);
@@ -120,7 +114,8 @@ static void buffer_fill(SetBuffer *b, const Tensor *values, int64_t from, int64_
     qsort_r(b->at, (size_t)n, sizeof *b->at, compare_positions, (void *)values);
     b->count = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (b->count == 0 || compare_elements(values, b->at[b->count - 1], values, b->at[i]) != 0) b->at[b->count++] = b->at[i];
+        if (b->count == 0 || compare_elements(values, b->at[b->count - 1], values, b->at[i]) != 0)
+            b->at[b->count++] = b->at[i];
     }
 }
 
@@ -160,9 +155,7 @@ static void result_add(SetResult *r, int64_t group, int64_t at, bool second) {
 static void combine(SetOperation op, const SetBuffer *a, const SetBuffer *b, int64_t group, SetResult *r) {
     int64_t i = 0, j = 0, before = r->count;
     while (i < a->count || j < b->count) {
-        int order = i == a->count   ? 1
-                    : j == b->count ? -1
-                                    : compare_elements(a->values, a->at[i], b->values, b->at[j]);
+        int order = i == a->count ? 1 : j == b->count ? -1 : compare_elements(a->values, a->at[i], b->values, b->at[j]);
         bool take = op == SET_UNION || (op == SET_INTERSECTION && order == 0) || (op == SET_A_MINUS_B && order < 0) ||
                     (op == SET_B_MINUS_A && order > 0);
         if (take) result_add(r, group, order <= 0 ? a->at[i] : b->at[j], order > 0);
@@ -173,7 +166,8 @@ static void combine(SetOperation op, const SetBuffer *a, const SetBuffer *b, int
 }
 
 /* Where the next group is that either operand has: dense ones have all. */
-static bool next_group(const SetInput *a, const SetInput *b, const Shape *shape, int64_t groups, int64_t *flat, int64_t *group) {
+static bool next_group(const SetInput *a, const SetInput *b, const Shape *shape, int64_t groups, int64_t *flat,
+                       int64_t *group) {
     int rank = shape->rank;
     if (!a->indices || !b->indices) {
         if (++*flat >= groups) return false;
@@ -193,7 +187,8 @@ static bool next_group(const SetInput *a, const SetInput *b, const Shape *shape,
     return true;
 }
 
-static void put_result(KernelContext *k, const SetResult *r, const Shape *groups, const SetInput *a, const SetInput *b) {
+static void put_result(KernelContext *k, const SetResult *r, const Shape *groups, const SetInput *a,
+                       const SetInput *b) {
     Shape shape = *groups;
     shape.dims[shape.rank++] = r->most;
     SparseOut out;
@@ -206,7 +201,8 @@ static void put_result(KernelContext *k, const SetResult *r, const Shape *groups
             row[d] = rest % shape.dims[d];
             rest /= shape.dims[d];
         }
-        elements_copy(out.values->dtype, element_to(out.values, i), element_at(r->second[i] ? b->values : a->values, r->from[i]), 1);
+        elements_copy(out.values->dtype, element_to(out.values, i),
+                      element_at(r->second[i] ? b->values : a->values, r->from[i]), 1);
     }
 }
 
@@ -334,14 +330,16 @@ static Error *run_edit_distance(KernelContext *k) {
     if (err) return err;
     int rank = h.shape.rank - 1;
     Shape shape = {.rank = rank};
-    for (int d = 0; d < rank; d++) shape.dims[d] = h.shape.dims[d] > t.shape.dims[d] ? h.shape.dims[d] : t.shape.dims[d];
+    for (int d = 0; d < rank; d++)
+        shape.dims[d] = h.shape.dims[d] > t.shape.dims[d] ? h.shape.dims[d] : t.shape.dims[d];
     Tensor *out = kernel_output(k, 0, &shape);
     if (!out) return NULL;
     memset(out->data, 0, tensor_bytes(out));
     for (int64_t i = 0, j = 0; i < h.nnz || j < t.nnz;) {
         const int64_t *x = h.indices + i * (rank + 1), *y = t.indices + j * (rank + 1);
         int order = i == h.nnz ? 1 : j == t.nnz ? -1 : sparse_compare(x, y, rank);
-        int64_t i_end = order <= 0 ? group_end(&h, i, rank) : i, j_end = order >= 0 ? group_end(&t, j, rank) : j, flat = 0;
+        int64_t i_end = order <= 0 ? group_end(&h, i, rank) : i, j_end = order >= 0 ? group_end(&t, j, rank) : j,
+                flat = 0;
         for (int d = 0; d < rank; d++) flat = flat * shape.dims[d] + (order <= 0 ? x : y)[d];
         float value = (float)distance(h.values, i, i_end, t.values, j, j_end);
         if (normalize) value = j_end > j ? value / (float)(j_end - j) : INFINITY;

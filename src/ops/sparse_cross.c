@@ -17,21 +17,19 @@ const OpDef sparse_cross_ops[] = {
     {"SparseCrossV2",
      "indices: N * int64, values: sparse_types, shapes: N * int64, dense_inputs: dense_types, sep: string -> "
      "output_indices: int64, output_values: string, output_shape: int64",
-     "N: int >= 0; sparse_types: list({int64, string}) >= 0; dense_types: list({int64, string}) >= 0",
-     0},
+     "N: int >= 0; sparse_types: list({int64, string}) >= 0; dense_types: list({int64, string}) >= 0", 0},
     {"SparseCrossHashed",
      "indices: N * int64, values: sparse_types, shapes: N * int64, dense_inputs: dense_types, num_buckets: int64, "
      "strong_hash: bool, salt: int64 -> output_indices: int64, output_values: int64, output_shape: int64",
-     "N: int >= 0; sparse_types: list({int64, string}) >= 0; dense_types: list({int64, string}) >= 0",
-     0},
+     "N: int >= 0; sparse_types: list({int64, string}) >= 0; dense_types: list({int64, string}) >= 0", 0},
     {0},
 };
 
 typedef struct CrossState {
     int64_t sparse_count;
     int dense_count;
-    bool hashed;         /* SparseCross: hash all, or join as strings */
-    bool internal_int;   /* SparseCross: int64 features are used as they are, strings by their fingerprint */
+    bool hashed;       /* SparseCross: hash all, or join as strings */
+    bool internal_int; /* SparseCross: int64 features are used as they are, strings by their fingerprint */
     int64_t buckets, key;
 } CrossState;
 
@@ -90,17 +88,20 @@ static int64_t count_of(const Column *c, int64_t row) {
 }
 
 static Error *sparse_column(const Cross *c, const SparseView *v, int at, Column *out) {
-    if (v->shape.rank != 2) return error_invalid("shape should imply a 2D tensor, but got shape of rank %d at position %d", v->shape.rank, at);
+    if (v->shape.rank != 2)
+        return error_invalid("shape should imply a 2D tensor, but got shape of rank %d at position %d", v->shape.rank,
+                             at);
     if (v->shape.dims[0] != c->rows)
-        return error_invalid("Expected batch size %lld, got %lld at position %d", (long long)c->rows, (long long)v->shape.dims[0], at);
+        return error_invalid("Expected batch size %lld, got %lld at position %d", (long long)c->rows,
+                             (long long)v->shape.dims[0], at);
     int64_t *starts = calloc((size_t)c->rows + 1, sizeof *starts), before = 0;
     if (!starts) return error_new(CODE_RESOURCE_EXHAUSTED, "Too many rows: %lld", (long long)c->rows);
     *out = (Column){v->values, starts, 0};
     for (int64_t i = 0; i < v->nnz; i++) {
         int64_t row = v->indices[2 * i];
         if (row < before || row >= c->rows)
-            return error_invalid("Row %lld of the indices of input %d is out of order or not in [0, %lld)", (long long)row,
-                                 at, (long long)c->rows);
+            return error_invalid("Row %lld of the indices of input %d is out of order or not in [0, %lld)",
+                                 (long long)row, at, (long long)c->rows);
         before = row;
         starts[row + 1]++;
     }
@@ -125,7 +126,8 @@ static Error *cross_read(KernelContext *k, Cross *c) {
     for (int i = 0; i < dense && !err; i++) {
         const Tensor *t = k->in[3 * n + i];
         if (t->shape.rank != 2)
-            return error_invalid("Dense inputs should be a matrix but received shape %s at position %d", shape_text(&t->shape).text, i);
+            return error_invalid("Dense inputs should be a matrix but received shape %s at position %d",
+                                 shape_text(&t->shape).text, i);
         if (c->rows < 0) c->rows = t->shape.dims[0];
         if (t->shape.dims[0] != c->rows)
             return error_invalid("Expected batch size %lld, got %lld at dense tensor %d", (long long)c->rows,
@@ -157,20 +159,23 @@ static uint64_t fingerprint_cat(uint64_t a, uint64_t b) {
     return shift_mix(shift_mix(v) * mul);
 }
 
-static uint64_t feature_hash(const Crosser *how, const Tensor *t, int64_t i) {
+static uint64_t feature_hash(const Crosser *how, const Column *column, int64_t i) {
+    const Tensor *t = column->values;
     if (t->dtype == DT_STRING) {
         Str s = tstring_str(&tensor_str(t)[i]);
         uint64_t key[2] = {how->key[0], how->key[1]};
         return how->strong ? siphash(s, key) : fingerprint64(s);
     }
-    return (uint64_t)tensor_i64(t)[i]; /* a number is its own hash */
+    /* A number is its own hash, but for sparse columns of SparseCrossHashed, as TensorFlow has it. */
+    if (how->keyed_start || !column->starts) return (uint64_t)tensor_i64(t)[i];
+    return fingerprint64((Str){(const char *)&tensor_i64(t)[i], 4}); /* of its lower half only */
 }
 
 static void put_cross(const Crosser *how, const Cross *c, const int64_t *at, Tensor *out, int64_t n) {
     if (how->hash) {
         uint64_t hash = how->start;
         for (int i = 0; i < c->column_count; i++) {
-            uint64_t next = feature_hash(how, c->columns[i].values, at[i]);
+            uint64_t next = feature_hash(how, &c->columns[i], at[i]);
             hash = i == 0 && !how->keyed_start ? next : fingerprint_cat(hash, next);
         }
         uint64_t limit = how->buckets > 0 ? (uint64_t)how->buckets : (uint64_t)INT64_MAX;
@@ -240,7 +245,10 @@ static Error *cross(KernelContext *k, const Crosser *how) {
 
 static Error *run_cross(KernelContext *k) {
     const CrossState *s = k->state;
-    Crosser how = {.hash = s->hashed, .keyed_start = true, .start = (uint64_t)s->key, .buckets = s->buckets,
+    Crosser how = {.hash = s->hashed,
+                   .keyed_start = true,
+                   .start = (uint64_t)s->key,
+                   .buckets = s->buckets,
                    .separator = STR("_X_")};
     return cross(k, &how);
 }
@@ -256,14 +264,18 @@ static Error *run_cross_hashed(KernelContext *k) {
     Tensor *const *last = k->in + k->input_count - 3;
     if (last[0]->count != 1 || last[1]->count != 1) return error_invalid("num_buckets and strong_hash must be scalars");
     if (last[2]->count != 2) return error_invalid("salt must have 2 elements");
-    Crosser how = {.hash = true, .strong = tensor_bool(last[1])[0], .buckets = tensor_i64(last[0])[0],
+    Crosser how = {.hash = true,
+                   .strong = tensor_bool(last[1])[0],
+                   .buckets = tensor_i64(last[0])[0],
                    .key = {(uint64_t)tensor_i64(last[2])[0], (uint64_t)tensor_i64(last[2])[1]}};
     return cross(k, &how);
 }
 
 const KernelDef sparse_cross_cpu[] = {
-    {"SparseCross", .run = run_cross, .state_size = sizeof(CrossState), .init = cross_v1_init, .flags = KERNEL_EXPENSIVE},
-    {"SparseCrossV2", .run = run_cross_v2, .state_size = sizeof(CrossState), .init = cross_init, .flags = KERNEL_EXPENSIVE},
+    {"SparseCross", .run = run_cross, .state_size = sizeof(CrossState), .init = cross_v1_init,
+     .flags = KERNEL_EXPENSIVE},
+    {"SparseCrossV2", .run = run_cross_v2, .state_size = sizeof(CrossState), .init = cross_init,
+     .flags = KERNEL_EXPENSIVE},
     {"SparseCrossHashed", .run = run_cross_hashed, .state_size = sizeof(CrossState), .init = cross_init,
      .flags = KERNEL_EXPENSIVE},
     {0},

@@ -7,29 +7,22 @@
 const OpDef sparse_dense_ops[] = {
     {"SparseToDense",
      "sparse_indices: Tindices, output_shape: Tindices, sparse_values: T, default_value: T -> dense: T",
-     "validate_indices: bool = true; T: type; Tindices: {int32, int64}",
-     0},
-    {"SparseTensorDenseAdd",
-     "a_indices: Tindices, a_values: T, a_shape: Tindices, b: T -> output: T",
+     "validate_indices: bool = true; T: type; Tindices: {int32, int64}", 0},
+    {"SparseTensorDenseAdd", "a_indices: Tindices, a_values: T, a_shape: Tindices, b: T -> output: T",
      "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
      "quint16, uint16, complex128, half, uint32, uint64}; Tindices: {int32, int64}",
      0},
-    {"SparseTensorDenseMatMul",
-     "a_indices: Tindices, a_values: T, a_shape: int64, b: T -> product: T",
-     "T: type; Tindices: {int32, int64} = int64; adjoint_a: bool = false; adjoint_b: bool = false",
-     0},
-    {"SparseDenseCwiseAdd",
-     "sp_indices: int64, sp_values: T, sp_shape: int64, dense: T -> output: T",
+    {"SparseTensorDenseMatMul", "a_indices: Tindices, a_values: T, a_shape: int64, b: T -> product: T",
+     "T: type; Tindices: {int32, int64} = int64; adjoint_a: bool = false; adjoint_b: bool = false", 0},
+    {"SparseDenseCwiseAdd", "sp_indices: int64, sp_values: T, sp_shape: int64, dense: T -> output: T",
      "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
      "quint16, uint16, complex128, half, uint32, uint64}",
      0},
-    {"SparseDenseCwiseMul",
-     "sp_indices: int64, sp_values: T, sp_shape: int64, dense: T -> output: T",
+    {"SparseDenseCwiseMul", "sp_indices: int64, sp_values: T, sp_shape: int64, dense: T -> output: T",
      "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
      "quint16, uint16, complex128, half, uint32, uint64}",
      0},
-    {"SparseDenseCwiseDiv",
-     "sp_indices: int64, sp_values: T, sp_shape: int64, dense: T -> output: T",
+    {"SparseDenseCwiseDiv", "sp_indices: int64, sp_values: T, sp_shape: int64, dense: T -> output: T",
      "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
      "quint16, uint16, complex128, half, uint32, uint64}",
      0},
@@ -129,7 +122,8 @@ static Error *run_dense_add(KernelContext *k) {
 
 /* ---- SparseDenseCwise... ---- */
 
-/* The dense operand, perhaps of lower rank, is broadcast to the sparse one; only where that has values there is a result. */
+/* The dense operand, perhaps of lower rank, is broadcast to the sparse one; only where that has values there is a
+ * result. */
 static Error *sparse_dense(KernelContext *k, size_t fn_offset) {
     const Tensor *dense = k->in[3];
     const RowMath *math = row_math(dense->dtype);
@@ -232,13 +226,15 @@ static Error *check_matmul(const Tensor *indices, const SparseView *v, const Ten
     int64_t inner_a = v->shape.dims[s->adjoint_a ? 0 : 1], inner_b = b->shape.dims[s->adjoint_b ? 1 : 0];
     if (inner_a != inner_b)
         return error_invalid(
-            "Cannot multiply A and B because inner dimension does not match: %lld vs. %lld.  Did you forget a transpose?  "
+            "Cannot multiply A and B because inner dimension does not match: %lld vs. %lld.  Did you forget a "
+            "transpose?  "
             "Dimensions of A: [%lld, %lld).  Dimensions of B: %s",
             (long long)inner_a, (long long)inner_b, (long long)v->shape.dims[0], (long long)v->shape.dims[1],
             shape_text(&b->shape).text);
     int64_t outer_a = v->shape.dims[s->adjoint_a ? 1 : 0];
     for (int64_t i = 0; i < v->nnz; i++) {
-        int64_t m = index_at(indices, 2 * i + (s->adjoint_a ? 1 : 0)), n = index_at(indices, 2 * i + (s->adjoint_a ? 0 : 1));
+        int64_t m = index_at(indices, 2 * i + (s->adjoint_a ? 1 : 0)),
+                n = index_at(indices, 2 * i + (s->adjoint_a ? 0 : 1));
         if (n < 0 || n >= inner_a)
             return error_invalid("k (%lld) from index[%lld,%d] out of bounds (>=%lld)", (long long)n, (long long)i,
                                  s->adjoint_a ? 0 : 1, (long long)inner_a);
@@ -250,8 +246,8 @@ static Error *check_matmul(const Tensor *indices, const SparseView *v, const Ten
 }
 
 static Error *run_matmul(KernelContext *k) {
-    static SparseMatMulFn *const fns[DT_COUNT] = {FLOAT_TYPES(sparse_matmul), COMPLEX_TYPES(sparse_matmul),
-                                                  [DT_INT32] = sparse_matmul_i32};
+    static SparseMatMulFn *const fns[DT_COUNT] = {FLOAT_TYPES(sparse_matmul),
+                                                  COMPLEX_TYPES(sparse_matmul), [DT_INT32] = sparse_matmul_i32};
     const MatMulState *s = k->state;
     const Tensor *b = k->in[3];
     SparseView v;
@@ -259,9 +255,15 @@ static Error *run_matmul(KernelContext *k) {
     if (!err) err = check_matmul(k->in[0], &v, b, s);
     if (err) return err;
     if (!fns[b->dtype]) return error_unimplemented("SparseTensorDenseMatMul of type %s", dtype_name(b->dtype));
-    SparseMatMul g = {.indices = k->in[0], .values = v.values->data, .b = b->data, .nnz = v.nnz,
-                      .b_cols = b->shape.dims[1], .m = v.shape.dims[s->adjoint_a ? 1 : 0],
-                      .n = b->shape.dims[s->adjoint_b ? 0 : 1], .adjoint_a = s->adjoint_a, .adjoint_b = s->adjoint_b};
+    SparseMatMul g = {.indices = k->in[0],
+                      .values = v.values->data,
+                      .b = b->data,
+                      .nnz = v.nnz,
+                      .b_cols = b->shape.dims[1],
+                      .m = v.shape.dims[s->adjoint_a ? 1 : 0],
+                      .n = b->shape.dims[s->adjoint_b ? 0 : 1],
+                      .adjoint_a = s->adjoint_a,
+                      .adjoint_b = s->adjoint_b};
     Shape shape = shape_matrix(g.m, g.n);
     bool half = b->dtype == DT_HALF || b->dtype == DT_BFLOAT16;
     Tensor *out = kernel_output(k, 0, &shape), *sums = out && half ? kernel_scratch(k, DT_FLOAT, &shape) : NULL;

@@ -24,21 +24,18 @@ const OpDef sparse_math_ops[] = {
     {"SparseSparseMaximum",
      "a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64 -> "
      "output_indices: int64, output_values: T",
-     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}",
-     0},
+     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}", 0},
     {"SparseSparseMinimum",
      "a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64 -> "
      "output_indices: int64, output_values: T",
      "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
      "quint16, uint16, complex128, half, uint32, uint64}",
      0},
-    {"SparseReduceSum",
-     "input_indices: int64, input_values: T, input_shape: int64, reduction_axes: int32 -> output: T",
+    {"SparseReduceSum", "input_indices: int64, input_values: T, input_shape: int64, reduction_axes: int32 -> output: T",
      "keep_dims: bool = false; T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, "
      "qint32, bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64}",
      0},
-    {"SparseReduceMax",
-     "input_indices: int64, input_values: T, input_shape: int64, reduction_axes: int32 -> output: T",
+    {"SparseReduceMax", "input_indices: int64, input_values: T, input_shape: int64, reduction_axes: int32 -> output: T",
      "keep_dims: bool = false; T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, "
      "uint32, uint64}",
      0},
@@ -70,9 +67,7 @@ static Pair *merge(const int64_t *a, int64_t a_count, const int64_t *b, int64_t 
     Pair *pairs = xmalloc((size_t)(a_count + b_count + 1) * sizeof *pairs);
     int64_t i = 0, j = 0, n = 0;
     while (i < a_count || j < b_count) {
-        int order = i == a_count   ? 1
-                    : j == b_count ? -1
-                                   : sparse_compare(a + i * rank, b + j * rank, rank);
+        int order = i == a_count ? 1 : j == b_count ? -1 : sparse_compare(a + i * rank, b + j * rank, rank);
         pairs[n++] = (Pair){order <= 0 ? i++ : -1, order >= 0 ? j++ : -1};
     }
     *count = n;
@@ -167,11 +162,13 @@ static void gather_gradient(const Tensor *grad, const Tensor *indices, const Ten
 static Error *run_add_grad(KernelContext *k) {
     const Tensor *grad = k->in[0], *a = k->in[1], *b = k->in[2], *sum = k->in[3];
     if (a->shape.rank != 2 || b->shape.rank != 2 || sum->shape.rank != 2)
-        return error_invalid("Inputs a_indices, b_indices and sum_indices should be matrices but received shapes: %s, %s and %s",
-                             shape_text(&a->shape).text, shape_text(&b->shape).text, shape_text(&sum->shape).text);
+        return error_invalid(
+            "Inputs a_indices, b_indices and sum_indices should be matrices but received shapes: %s, %s and %s",
+            shape_text(&a->shape).text, shape_text(&b->shape).text, shape_text(&sum->shape).text);
     if (grad->shape.rank != 1 || grad->count != sum->shape.dims[0])
-        return error_invalid("# elements of backprop_val_grad and # rows of sum_indices should match (#nnz of sum): got %s and %s",
-                             shape_text(&grad->shape).text, shape_text(&sum->shape).text);
+        return error_invalid(
+            "# elements of backprop_val_grad and # rows of sum_indices should match (#nnz of sum): got %s and %s",
+            shape_text(&grad->shape).text, shape_text(&sum->shape).text);
     if (a->shape.dims[1] != b->shape.dims[1] || b->shape.dims[1] != sum->shape.dims[1])
         return error_invalid("The densified operands should have the same ndims; got %lld, %lld and %lld",
                              (long long)a->shape.dims[1], (long long)b->shape.dims[1], (long long)sum->shape.dims[1]);
@@ -239,12 +236,14 @@ static Error *reduction_plan(KernelContext *k, Reduction *r) {
     if (!err) err = sparse_check_inside(&r->v);
     if (err) return err;
     if (axes->shape.rank > 1)
-        return error_invalid("Expected reduction_axes to be a scalar or a vector: got shape %s", shape_text(&axes->shape).text);
+        return error_invalid("Expected reduction_axes to be a scalar or a vector: got shape %s",
+                             shape_text(&axes->shape).text);
     int rank = r->v.shape.rank;
     for (int64_t i = 0; i < axes->count; i++) {
         int64_t axis = index_at(axes, i);
         if (axis < -rank || axis >= rank)
-            return error_invalid("Invalid reduction dimension %lld, for input with %d dimensions.", (long long)axis, rank);
+            return error_invalid("Invalid reduction dimension %lld, for input with %d dimensions.", (long long)axis,
+                                 rank);
         drop[axis < 0 ? axis + rank : axis] = true;
     }
     for (int d = 0; d < rank; d++) {
@@ -362,8 +361,7 @@ static Error *run_softmax(KernelContext *k) {
         double top = value_at(r.v.values, r.order[i]), sum = 0;
         for (j = i + 1; j < r.v.nnz && same_group(&r, i, j); j++) top = fmax(top, value_at(r.v.values, r.order[j]));
         for (int64_t n = i; n < j; n++) sum += exp(value_at(r.v.values, r.order[n]) - top);
-        for (int64_t n = i; n < j; n++)
-            value_put(out, r.order[n], exp(value_at(r.v.values, r.order[n]) - top) / sum);
+        for (int64_t n = i; n < j; n++) value_put(out, r.order[n], exp(value_at(r.v.values, r.order[n]) - top) / sum);
     }
     free(r.order);
     return NULL;

@@ -10,34 +10,24 @@
 #include "tensor/tensor_proto.h"
 
 const OpDef sparse_serialize_ops[] = {
-    {"SerializeSparse",
-     "sparse_indices: int64, sparse_values: T, sparse_shape: int64 -> serialized_sparse: out_type",
-     "T: type; out_type: {string, variant} = string",
-     0},
+    {"SerializeSparse", "sparse_indices: int64, sparse_values: T, sparse_shape: int64 -> serialized_sparse: out_type",
+     "T: type; out_type: {string, variant} = string", 0},
     {"SerializeManySparse",
      "sparse_indices: int64, sparse_values: T, sparse_shape: int64 -> serialized_sparse: out_type",
-     "T: type; out_type: {string, variant} = string",
-     0},
+     "T: type; out_type: {string, variant} = string", 0},
     {"DeserializeSparse",
      "serialized_sparse: Tserialized -> sparse_indices: int64, sparse_values: dtype, sparse_shape: int64",
-     "dtype: type; Tserialized: {string, variant} = string",
-     0},
+     "dtype: type; Tserialized: {string, variant} = string", 0},
     {"DeserializeManySparse",
-     "serialized_sparse: string -> sparse_indices: int64, sparse_values: dtype, sparse_shape: int64",
-     "dtype: type",
-     0},
-    {"AddSparseToTensorsMap",
-     "sparse_indices: int64, sparse_values: T, sparse_shape: int64 -> sparse_handle: int64",
-     "T: type; container: string = ''; shared_name: string = ''",
-     OP_STATEFUL},
+     "serialized_sparse: string -> sparse_indices: int64, sparse_values: dtype, sparse_shape: int64", "dtype: type", 0},
+    {"AddSparseToTensorsMap", "sparse_indices: int64, sparse_values: T, sparse_shape: int64 -> sparse_handle: int64",
+     "T: type; container: string = ''; shared_name: string = ''", OP_STATEFUL},
     {"AddManySparseToTensorsMap",
      "sparse_indices: int64, sparse_values: T, sparse_shape: int64 -> sparse_handles: int64",
-     "T: type; container: string = ''; shared_name: string = ''",
-     OP_STATEFUL},
+     "T: type; container: string = ''; shared_name: string = ''", OP_STATEFUL},
     {"TakeManySparseFromTensorsMap",
      "sparse_handles: int64 -> sparse_indices: int64, sparse_values: dtype, sparse_shape: int64",
-     "dtype: type; container: string = ''; shared_name: string = ''",
-     OP_STATEFUL},
+     "dtype: type; container: string = ''; shared_name: string = ''", OP_STATEFUL},
     {0},
 };
 
@@ -102,7 +92,8 @@ static Error *row_triple(const SparseView *v, int64_t from, int64_t to, Triple *
         return err;
     }
     for (int64_t i = from; i < to; i++)
-        memcpy(tensor_i64(t.part[0]) + (i - from) * (rank - 1), v->indices + i * rank + 1, (size_t)(rank - 1) * sizeof(int64_t));
+        memcpy(tensor_i64(t.part[0]) + (i - from) * (rank - 1), v->indices + i * rank + 1,
+               (size_t)(rank - 1) * sizeof(int64_t));
     elements_copy(v->values->dtype, t.part[1]->data, element_at(v->values, from), to - from);
     for (int d = 1; d < rank; d++) tensor_i64(t.part[2])[d - 1] = v->shape.dims[d];
     *out = t;
@@ -117,8 +108,8 @@ static Error *many_view(KernelContext *k, SparseView *v) {
     for (int64_t i = 0; i < v->nnz; i++) {
         int64_t row = v->indices[i * v->shape.rank];
         if (row < 0 || row >= v->shape.dims[0])
-            return error_invalid("Received unexpected column 0 value in input SparseTensor: %lld >= N (= %lld)", (long long)row,
-                                 (long long)v->shape.dims[0]);
+            return error_invalid("Received unexpected column 0 value in input SparseTensor: %lld >= N (= %lld)",
+                                 (long long)row, (long long)v->shape.dims[0]);
         if (i > 0 && row < v->indices[(i - 1) * v->shape.rank])
             return error_invalid("Rows of the input SparseTensor are not in order at indices[%lld]", (long long)i);
     }
@@ -175,13 +166,14 @@ static Error *check_triple(const Triple *t, DataType dtype, int rank, int64_t at
     if (t->part[0]->dtype != DT_INT64 || t->part[2]->dtype != DT_INT64)
         return error_invalid("Expected serialized_sparse[%lld] to have int64 indices and shape", (long long)at);
     if (t->part[1]->dtype != dtype)
-        return error_invalid("Requested SparseTensor of type %s but SparseTensor[%lld].values.dtype() == %s", dtype_name(dtype),
-                             (long long)at, dtype_name(t->part[1]->dtype));
+        return error_invalid("Requested SparseTensor of type %s but SparseTensor[%lld].values.dtype() == %s",
+                             dtype_name(dtype), (long long)at, dtype_name(t->part[1]->dtype));
     Error *err = sparse_view("Serialized", t->part[0], t->part[1], t->part[2], &v);
     if (!err && rank >= 0 && v.shape.rank != rank)
-        err = error_invalid("Inconsistent rank across SparseTensors: rank prior to SparseTensor[%lld] was: %d but rank of "
-                            "SparseTensor[%lld] is: %d",
-                            (long long)at, rank, (long long)at, v.shape.rank);
+        err = error_invalid(
+            "Inconsistent rank across SparseTensors: rank prior to SparseTensor[%lld] was: %d but rank of "
+            "SparseTensor[%lld] is: %d",
+            (long long)at, rank, (long long)at, v.shape.rank);
     return err;
 }
 
@@ -224,8 +216,7 @@ static Error *stack_triples(KernelContext *k, const Triple *triples, const Shape
 
 static Error *deserialize(KernelContext *k, const Shape *outer) {
     int64_t count = shape_count(outer);
-    if (count == 0)
-        return error_invalid("Must have at least 1 serialized SparseTensor, but input matrix has 0 rows");
+    if (count == 0) return error_invalid("Must have at least 1 serialized SparseTensor, but input matrix has 0 rows");
     Triple *triples = calloc((size_t)count, sizeof *triples);
     if (!triples) return error_new(CODE_RESOURCE_EXHAUSTED, "Too many serialized tensors");
     Error *err = NULL;
@@ -240,7 +231,8 @@ static Error *run_deserialize(KernelContext *k) {
     Shape outer = k->in[0]->shape;
     if (outer.rank == 0) return error_invalid("Serialized sparse should have non-zero rank 0");
     if (outer.dims[outer.rank - 1] != 3)
-        return error_invalid("Serialized sparse should have 3 as the last dimension %lld", (long long)outer.dims[outer.rank - 1]);
+        return error_invalid("Serialized sparse should have 3 as the last dimension %lld",
+                             (long long)outer.dims[outer.rank - 1]);
     outer.rank--;
     return deserialize(k, &outer);
 }
@@ -278,7 +270,8 @@ static void map_destroy(Resource *r) {
     free(m);
 }
 
-static const ResourceType tensors_map_type = {"N10tensorflow16SparseTensorsMapE", "sparse tensors map", map_destroy, NULL};
+static const ResourceType tensors_map_type = {"N10tensorflow16SparseTensorsMapE", "sparse tensors map", map_destroy,
+                                              NULL};
 
 static Error *map_create(void *arg, Resource **out) {
     TensorsMap *m = xcalloc(1, sizeof *m);
@@ -294,8 +287,8 @@ static Error *map_of(KernelContext *k, TensorsMap **out) {
     if (node_attr(k->node, "container", &value)) attr_string(value, &container);
     if (node_attr(k->node, "shared_name", &value)) attr_string(value, &name);
     Resource *r = NULL;
-    Error *err = resource_find_or_create(kernel_resources(k), container, name.len ? name : k->node->name, &tensors_map_type,
-                                         map_create, NULL, &r);
+    Error *err = resource_find_or_create(kernel_resources(k), container, name.len ? name : k->node->name,
+                                         &tensors_map_type, map_create, NULL, &r);
     *out = (TensorsMap *)r;
     return err;
 }
@@ -350,8 +343,10 @@ static Error *run_take_many(KernelContext *k) {
     const Tensor *handles = k->in[0];
     TensorsMap *m = NULL;
     if (handles->shape.rank != 1)
-        return error_invalid("sparse_handles should be a vector but received shape %s", shape_text(&handles->shape).text);
-    if (handles->count == 0) return error_invalid("Must have at least 1 serialized SparseTensor, but input matrix has 0 rows");
+        return error_invalid("sparse_handles should be a vector but received shape %s",
+                             shape_text(&handles->shape).text);
+    if (handles->count == 0)
+        return error_invalid("Must have at least 1 serialized SparseTensor, but input matrix has 0 rows");
     Error *err = map_of(k, &m);
     if (err) return err;
     Triple *triples = calloc((size_t)handles->count, sizeof *triples);

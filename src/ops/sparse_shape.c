@@ -7,28 +7,22 @@
 
 const OpDef sparse_shape_ops[] = {
     {"SparseReorder",
-     "input_indices: int64, input_values: T, input_shape: int64 -> output_indices: int64, output_values: T",
-     "T: type",
+     "input_indices: int64, input_values: T, input_shape: int64 -> output_indices: int64, output_values: T", "T: type",
      0},
     {"SparseReshape",
-     "input_indices: int64, input_shape: int64, new_shape: int64 -> output_indices: int64, output_shape: int64",
-     "",
-     0},
+     "input_indices: int64, input_shape: int64, new_shape: int64 -> output_indices: int64, output_shape: int64", "", 0},
     {"SparseConcat",
      "indices: N * int64, values: N * T, shapes: N * int64 -> output_indices: int64, output_values: T, "
      "output_shape: int64",
-     "concat_dim: int; N: int >= 2; T: type",
-     0},
+     "concat_dim: int; N: int >= 2; T: type", 0},
     {"SparseSplit",
      "split_dim: int64, indices: int64, values: T, shape: int64 -> output_indices: num_split * int64, "
      "output_values: num_split * T, output_shape: num_split * int64",
-     "num_split: int >= 1; T: type",
-     0},
+     "num_split: int >= 1; T: type", 0},
     {"SparseSlice",
      "indices: int64, values: T, shape: int64, start: int64, size: int64 -> output_indices: int64, output_values: "
      "T, output_shape: int64",
-     "T: type",
-     0},
+     "T: type", 0},
     {"SparseSliceGrad",
      "backprop_val_grad: T, input_indices: int64, input_start: int64, output_indices: int64 -> val_grad: T",
      "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
@@ -37,12 +31,9 @@ const OpDef sparse_shape_ops[] = {
     {"SparseFillEmptyRows",
      "indices: int64, values: T, dense_shape: int64, default_value: T -> output_indices: int64, output_values: T, "
      "empty_row_indicator: bool, reverse_index_map: int64",
-     "T: type",
-     0},
-    {"SparseFillEmptyRowsGrad",
-     "reverse_index_map: int64, grad_values: T -> d_values: T, d_default_value: T",
-     "T: type",
-     0},
+     "T: type", 0},
+    {"SparseFillEmptyRowsGrad", "reverse_index_map: int64, grad_values: T -> d_values: T, d_default_value: T",
+     "T: type", 0},
     {0},
 };
 
@@ -51,7 +42,8 @@ static Error *run_reorder(KernelContext *k) {
     Error *err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &v);
     if (err) return err;
     int rank = v.shape.rank;
-    Tensor *indices = kernel_output(k, 0, &k->in[0]->shape), *values = indices ? kernel_output(k, 1, &k->in[1]->shape) : NULL;
+    Tensor *indices = kernel_output(k, 0, &k->in[0]->shape),
+           *values = indices ? kernel_output(k, 1, &k->in[1]->shape) : NULL;
     if (!values) return NULL;
     int64_t *order = sparse_order(v.indices, v.nnz, rank, NULL, 0);
     for (int64_t i = 0; i < v.nnz; i++) {
@@ -72,7 +64,8 @@ static Error *infer_shape(const Shape *from, int64_t count, const Tensor *wanted
         int64_t size = tensor_i64(wanted)[d];
         out->dims[d] = size;
         if (size == -1) {
-            if (unknown >= 0) return error_invalid("only one output dimension may be -1, not both %d and %d", unknown, d);
+            if (unknown >= 0)
+                return error_invalid("only one output dimension may be -1, not both %d and %d", unknown, d);
             unknown = d;
             out->dims[d] = 1;
         } else if (size < 0) {
@@ -83,19 +76,22 @@ static Error *infer_shape(const Shape *from, int64_t count, const Tensor *wanted
     }
     if (unknown >= 0) {
         if (known == 0)
-            return error_invalid("reshape cannot infer the missing input size for an empty tensor unless all specified "
-                                 "input sizes are non-zero");
+            return error_invalid(
+                "reshape cannot infer the missing input size for an empty tensor unless all specified "
+                "input sizes are non-zero");
         if (count % known)
-            return error_invalid("Input to reshape is a SparseTensor with %lld dense values, but the requested shape requires "
-                                 "a multiple of %lld. input_shape=%s output_shape=%s",
-                                 (long long)count, (long long)known, shape_text(from).text, shape_text(out).text);
+            return error_invalid(
+                "Input to reshape is a SparseTensor with %lld dense values, but the requested shape requires "
+                "a multiple of %lld. input_shape=%s output_shape=%s",
+                (long long)count, (long long)known, shape_text(from).text, shape_text(out).text);
         out->dims[unknown] = count / known;
         known = count;
     }
     if (known != count)
-        return error_invalid("Input to reshape is a tensor with %lld dense values, but the requested shape has %lld. "
-                             "input_shape=%s output_shape=%s",
-                             (long long)count, (long long)known, shape_text(from).text, shape_text(out).text);
+        return error_invalid(
+            "Input to reshape is a tensor with %lld dense values, but the requested shape has %lld. "
+            "input_shape=%s output_shape=%s",
+            (long long)count, (long long)known, shape_text(from).text, shape_text(out).text);
     return NULL;
 }
 
@@ -104,7 +100,8 @@ static Error *run_reshape(KernelContext *k) {
     Shape shape = {0};
     int64_t count = 0;
     if (k->in[2]->shape.rank != 1)
-        return error_invalid("Target shape should be a vector but received shape %s", shape_text(&k->in[2]->shape).text);
+        return error_invalid("Target shape should be a vector but received shape %s",
+                             shape_text(&k->in[2]->shape).text);
     if (k->in[2]->count > SHAPE_MAX_RANK) return error_invalid("Target shape has too many dimensions");
     Error *err = sparse_view("Input", k->in[0], NULL, k->in[1], &v);
     if (!err) err = sparse_shape_count(&v.shape, &count);
@@ -157,7 +154,8 @@ static Error *concat_views(KernelContext *k, SparseView *views, Shape *shape, in
             *nnz = views[0].nnz;
             *axis = (int)(s->axis < 0 ? s->axis + rank : s->axis);
             if (s->axis < -rank || s->axis >= rank)
-                return error_invalid("Concat dimension must be in range [%d, %d), got %lld", -rank, rank, (long long)s->axis);
+                return error_invalid("Concat dimension must be in range [%d, %d), got %lld", -rank, rank,
+                                     (long long)s->axis);
             continue;
         }
         if (views[i].shape.rank != rank)
@@ -165,8 +163,9 @@ static Error *concat_views(KernelContext *k, SparseView *views, Shape *shape, in
                                  views[i].shape.rank, i);
         for (int d = 0; d < rank; d++) {
             if (d != *axis && views[i].shape.dims[d] != shape->dims[d])
-                return error_invalid("Input shapes must match: expected %lld for dimension %d but got %lld at position %d",
-                                     (long long)shape->dims[d], d, (long long)views[i].shape.dims[d], i);
+                return error_invalid(
+                    "Input shapes must match: expected %lld for dimension %d but got %lld at position %d",
+                    (long long)shape->dims[d], d, (long long)views[i].shape.dims[d], i);
         }
         if (__builtin_add_overflow(shape->dims[*axis], views[i].shape.dims[*axis], &shape->dims[*axis]))
             return error_invalid("The concatenated dimension is too large");
@@ -268,9 +267,11 @@ static Error *run_split(KernelContext *k) {
 /* ---- SparseSlice ---- */
 
 static Error *slice_bounds(const Tensor *t, const char *what, int rank, Shape *out) {
-    if (t->shape.rank != 1) return error_invalid("Input %s should be a vector but received shape %s", what, shape_text(&t->shape).text);
+    if (t->shape.rank != 1)
+        return error_invalid("Input %s should be a vector but received shape %s", what, shape_text(&t->shape).text);
     if (t->count != rank)
-        return error_invalid("Expected %s to be a vector of length %d but got length %lld", what, rank, (long long)t->count);
+        return error_invalid("Expected %s to be a vector of length %d but got length %lld", what, rank,
+                             (long long)t->count);
     *out = (Shape){.rank = rank};
     for (int d = 0; d < rank; d++) {
         out->dims[d] = index_at(t, d);
@@ -304,9 +305,10 @@ static Error *run_slice_grad(KernelContext *k) {
         return error_invalid("The input and output should have the same ndims: got %lld and %lld", (long long)rank,
                              (long long)out_indices->shape.dims[1]);
     if (grad->shape.rank != 1 || grad->count != sliced)
-        return error_invalid("# elements of backprop_val_grad and # rows of output_indices should match (#nnz of sum): got %lld "
-                             "and %lld",
-                             (long long)grad->count, (long long)sliced);
+        return error_invalid(
+            "# elements of backprop_val_grad and # rows of output_indices should match (#nnz of sum): got %lld "
+            "and %lld",
+            (long long)grad->count, (long long)sliced);
     if (start->shape.rank != 1 || start->count != rank)
         return error_invalid("Input start should be a vector of %lld elements but received shape %s", (long long)rank,
                              shape_text(&start->shape).text);
@@ -321,7 +323,8 @@ static Error *run_slice_grad(KernelContext *k) {
         if (same) memcpy(element_to(out, i), element_at(grad, j++), dtype_size(grad->dtype));
     }
     if (j < sliced)
-        return error_new(CODE_INTERNAL, "Elements of backprop_val_grad aren't all propagated. Num elements:%lld, used: %lld",
+        return error_new(CODE_INTERNAL,
+                         "Elements of backprop_val_grad aren't all propagated. Num elements:%lld, used: %lld",
                          (long long)sliced, (long long)j);
     return NULL;
 }
@@ -339,12 +342,14 @@ static Error *run_fill_rows(KernelContext *k) {
     if (rank == 0) return error_invalid("Dense shape cannot be empty.");
     int64_t rows = v.shape.dims[0], added = 0;
     if (rows == 0 && v.nnz > 0)
-        return error_invalid("Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = %lld", (long long)v.nnz);
+        return error_invalid("Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = %lld",
+                             (long long)v.nnz);
     for (int64_t i = 0; i < v.nnz; i++) {
         int64_t row = v.indices[i * rank];
         if (row < 0) return error_invalid("indices(%lld, 0) is invalid: %lld < 0", (long long)i, (long long)row);
         if (row >= rows)
-            return error_invalid("indices(%lld, 0) is invalid: %lld >= %lld", (long long)i, (long long)row, (long long)rows);
+            return error_invalid("indices(%lld, 0) is invalid: %lld >= %lld", (long long)i, (long long)row,
+                                 (long long)rows);
     }
     Shape row_shape = shape_vector(rows), map_shape = shape_vector(v.nnz);
     Tensor *empty = kernel_output(k, 2, &row_shape), *map = empty ? kernel_output(k, 3, &map_shape) : NULL;
@@ -383,7 +388,8 @@ static Error *run_fill_rows_grad(KernelContext *k) {
     const RowMath *math = row_math(grad->dtype);
     if (map->shape.rank != 1)
         return error_invalid("reverse_index_map must be a vector, saw: %s", shape_text(&map->shape).text);
-    if (grad->shape.rank != 1) return error_invalid("grad_values must be a vector, saw: %s", shape_text(&grad->shape).text);
+    if (grad->shape.rank != 1)
+        return error_invalid("grad_values must be a vector, saw: %s", shape_text(&grad->shape).text);
     if (!math) return error_unimplemented("SparseFillEmptyRowsGrad of type %s", dtype_name(grad->dtype));
     Shape scalar = SHAPE_SCALAR;
     Tensor *values = kernel_output(k, 0, &map->shape), *fallback = values ? kernel_output(k, 1, &scalar) : NULL;
@@ -396,7 +402,8 @@ static Error *run_fill_rows_grad(KernelContext *k) {
     for (int64_t i = 0; i < map->count && !err; i++) {
         int64_t at = tensor_i64(map)[i];
         if (at < 0 || at >= grad->count) {
-            err = error_invalid("Elements in reverse index must be in [0, %lld) but got %lld", (long long)grad->count, (long long)at);
+            err = error_invalid("Elements in reverse index must be in [0, %lld) but got %lld", (long long)grad->count,
+                                (long long)at);
         } else {
             memcpy(element_to(values, i), element_at(grad, at), size);
             tensor_bool(used)[at] = true;

@@ -14,7 +14,8 @@ Error *sparse_shape_of(const Tensor *vector, Shape *out) {
     Shape s = {.rank = (int)vector->count};
     for (int d = 0; d < s.rank; d++) {
         s.dims[d] = index_at(vector, d);
-        if (s.dims[d] < 0) return error_invalid("Dimension %d of a sparse shape is negative: %lld", d, (long long)s.dims[d]);
+        if (s.dims[d] < 0)
+            return error_invalid("Dimension %d of a sparse shape is negative: %lld", d, (long long)s.dims[d]);
     }
     *out = s;
     return NULL;
@@ -30,17 +31,18 @@ Error *sparse_view(const char *what, const Tensor *indices, const Tensor *values
         return error_invalid("%s values should be a vector but received shape %s", what,
                              shape_text(&values->shape).text);
     if (shape->shape.rank != 1)
-        return error_invalid("%s shape should be a vector but received shape %s", what,
-                             shape_text(&shape->shape).text);
+        return error_invalid("%s shape should be a vector but received shape %s", what, shape_text(&shape->shape).text);
     v.nnz = indices->shape.dims[0];
     if (values && values->count != v.nnz)
-        return error_invalid("%s: the number of values must match the first dimension of indices. Got %lld values, indices "
-                             "shape: %s",
-                             what, (long long)values->count, shape_text(&indices->shape).text);
+        return error_invalid(
+            "%s: the number of values must match the first dimension of indices. Got %lld values, indices "
+            "shape: %s",
+            what, (long long)values->count, shape_text(&indices->shape).text);
     if (shape->count != indices->shape.dims[1])
-        return error_invalid("%s: the rank of the shape must match the second dimension of indices. Got %lld dimensions, "
-                             "indices shape: %s",
-                             what, (long long)shape->count, shape_text(&indices->shape).text);
+        return error_invalid(
+            "%s: the rank of the shape must match the second dimension of indices. Got %lld dimensions, "
+            "indices shape: %s",
+            what, (long long)shape->count, shape_text(&indices->shape).text);
     Error *err = sparse_shape_of(shape, &v.shape);
     v.indices = indices->dtype == DT_INT64 ? tensor_i64(indices) : NULL;
     if (!err) *out = v;

@@ -1,4 +1,5 @@
-/* sparse_tensor.h: SparseView, a sparse tensor given as indices, values and shape; how such tensors are checked and ordered. */
+/* sparse_tensor.h: SparseView, a sparse tensor given as indices, values and shape; how such tensors are checked and
+ * ordered. */
 #pragma once
 #include "ops/elements.h"
 
@@ -18,7 +19,8 @@ Error *sparse_shape_of(const Tensor *vector, Shape *out) MUST_CHECK;
 /* Every index lies in the shape; with `ordered` they also ascend, none twice. */
 Error *sparse_check_indices(const SparseView *s, bool ordered) MUST_CHECK;
 Error *sparse_check_inside(const SparseView *s) MUST_CHECK; /* as above, not ordered */
-Error *sparse_shape_count(const Shape *s, int64_t *out) MUST_CHECK; /* elements of the dense tensor; overflow is an error */
+Error *sparse_shape_count(const Shape *s,
+                          int64_t *out) MUST_CHECK; /* elements of the dense tensor; overflow is an error */
 
 /* -1, 0, 1: how row a of one list of indices stands to row b of another, in row-major order. */
 static inline int sparse_compare(const int64_t *a, const int64_t *b, int rank) {

@@ -28,8 +28,8 @@ static Error *betainc_shape(KernelContext *k, Shape *out) {
         const Shape *s = &k->in[i]->shape;
         if (s->rank == 0) continue;
         if (first >= 0 && !shape_eq(s, out))
-            return error_invalid("Shapes of %s and %s are inconsistent: %s vs. %s", names[first], names[i], shape_text(out).text,
-                                 shape_text(s).text);
+            return error_invalid("Shapes of %s and %s are inconsistent: %s vs. %s", names[first], names[i],
+                                 shape_text(out).text, shape_text(s).text);
         if (first < 0) first = i;
         *out = *s;
     }

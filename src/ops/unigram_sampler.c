@@ -35,7 +35,7 @@ typedef struct UnigramState {
     int64_t shards, shard, count;
     float *weights;
     double total;
-    float *chance; /* of staying with the bucket drawn */
+    float *chance;  /* of staying with the bucket drawn */
     int64_t *other; /* else this one */
     /* Learned: how often each class was a true one, plus 1, as a binary indexed tree. */
     int64_t *tree, seen;
@@ -70,7 +70,8 @@ static void add_weight(UnigramState *s, size_t *capacity, int64_t class_id, floa
 }
 
 /* The weight of a line is its last field. */
-static Error *weights_from_file(UnigramState *s, const char *path, float distortion, int64_t class_id, size_t *capacity) {
+static Error *weights_from_file(UnigramState *s, const char *path, float distortion, int64_t class_id,
+                                size_t *capacity) {
     char *text = NULL;
     size_t len = 0;
     Error *err = file_read_all(&file_system_local, path, &text, &len);
@@ -92,7 +93,8 @@ static Error *weights_from_file(UnigramState *s, const char *path, float distort
 
 /* Walker's alias method: every bucket holds one class, or two. */
 static void fill_buckets(UnigramState *s) {
-    int64_t n = s->count, *high = xmalloc((size_t)(n + 1) * sizeof *high), *low = xmalloc((size_t)(n + 1) * sizeof *low);
+    int64_t n = s->count, *high = xmalloc((size_t)(n + 1) * sizeof *high),
+            *low = xmalloc((size_t)(n + 1) * sizeof *low);
     int64_t highs = 0, lows = 0;
     double *part = xmalloc((size_t)(n + 1) * sizeof *part);
     s->chance = xmalloc((size_t)(n + 1) * sizeof *s->chance);
@@ -140,8 +142,10 @@ static Error *fixed_init(const Node *node, void *state) {
     if (!err) err = node_attr_int(node, "shard", &s->shard);
     if (!err && !file.len == !n)
         err = error_invalid("Must provide exactly one of vocab_file and unigrams to FixedUnigramCandidateSampler");
-    if (!err && (s->shards < 1 || s->shard < 0 || s->shard >= s->shards)) err = error_invalid("shard must be in [0, num_shards)");
-    if (!err && (reserved < 0 || reserved > s->range)) err = error_invalid("num_reserved_ids must be in [0, range_max]");
+    if (!err && (s->shards < 1 || s->shard < 0 || s->shard >= s->shards))
+        err = error_invalid("shard must be in [0, num_shards)");
+    if (!err && (reserved < 0 || reserved > s->range))
+        err = error_invalid("num_reserved_ids must be in [0, range_max]");
     for (int64_t i = 0; !err && i < reserved; i++) add_weight(s, &capacity, i, 0);
     for (int i = 0; !err && i < n; i++) {
         if (!(unigrams[i] >= 0)) err = error_invalid("unigrams must not be negative");
@@ -253,12 +257,13 @@ static Error *run_unigram(KernelContext *k) {
     const Tensor *classes = k->in[0];
     if (classes->shape.rank != 2) return error_invalid("true_classes must be a matrix");
     if (classes->shape.dims[1] != s->num_true)
-        return error_invalid("true_classes must have num_true columns, expected: %lld was: %lld", (long long)classes->shape.dims[1],
-                             (long long)s->num_true);
+        return error_invalid("true_classes must have num_true columns, expected: %lld was: %lld",
+                             (long long)classes->shape.dims[1], (long long)s->num_true);
     if (s->unique && s->num_sampled > possible(s)) return error_invalid("Sampler's range is too small.");
     for (int64_t i = 0; s->tree && i < classes->count; i++)
         if (tensor_i64(classes)[i] < 0 || tensor_i64(classes)[i] >= s->range)
-            return error_invalid("true_classes %lld is not in [0, %lld)", (long long)tensor_i64(classes)[i], (long long)s->range);
+            return error_invalid("true_classes %lld is not in [0, %lld)", (long long)tensor_i64(classes)[i],
+                                 (long long)s->range);
     Shape shape = shape_vector(s->num_sampled);
     Tensor *out = kernel_output(k, 0, &shape), *true_count = out ? kernel_output(k, 1, &classes->shape) : NULL;
     Tensor *count = true_count ? kernel_output(k, 2, &shape) : NULL;
@@ -273,8 +278,9 @@ static Error *run_unigram(KernelContext *k) {
     return NULL;
 }
 
-#define UNIGRAM(init_fn) \
-    .run = run_unigram, .state_size = sizeof(UnigramState), .init = init_fn, .clear = unigram_clear, .flags = KERNEL_PER_SESSION
+#define UNIGRAM(init_fn)                                                                             \
+    .run = run_unigram, .state_size = sizeof(UnigramState), .init = init_fn, .clear = unigram_clear, \
+    .flags = KERNEL_PER_SESSION
 
 const KernelDef unigram_sampler_cpu[] = {
     {"FixedUnigramCandidateSampler", UNIGRAM(fixed_init)},

@@ -11,7 +11,7 @@
 #include "graph/function.h"
 #include "placement/device_name.h"
 
-enum { MAX_DEPTH = 48, MAX_NODES = 1000000 };
+enum { MAX_DEPTH = 48, MAX_NODES = 1000000, MAX_BODIES = 100000 };
 
 typedef struct Pending {
     Node *node;
@@ -28,6 +28,7 @@ typedef struct Lowerer {
         const Output *results;
     } *replaced; /* lowered nodes */
     size_t replaced_count, replaced_capacity;
+    int body_count; /* inlined so far */
 } Lowerer;
 
 static Str sub_name(Lowerer *l, const Node *n, const char *part) {
@@ -189,6 +190,9 @@ static void link_body(Lowerer *l, const FunctionBody *body, Node **copies, const
 static Error *inline_body(Lowerer *l, Node *caller, Str function, Str prefix, const Output *args, int arg_count, Node *gate, int depth, Inlined *out) {
     const Function *f = function_find(l->lib, func_name(function));
     if (!f) return error_not_found("Function %.*s called by {{node %.*s}} is not in the library", STR_ARG(func_name(function)), STR_ARG(caller->name));
+    if (++l->body_count > MAX_BODIES)
+        return error_new(CODE_RESOURCE_EXHAUSTED, "The graph has more than %d function calls when functions are expanded, the last of %.*s by {{node %.*s}}",
+                         MAX_BODIES, STR_ARG(f->name), STR_ARG(caller->name));
     int attr_count = func_attrs(function, NULL, 0);
     Attr *attrs = xcalloc((size_t)attr_count, sizeof *attrs);
     func_attrs(function, attrs, attr_count);

@@ -26,8 +26,11 @@ def blocked_step(target, queue_on):
             wait = value + 1.0
         session = tf.Session(target)
         step = counts.Background(lambda: session.run(wait))
-    counts.wait_for(target, runs=len({queue_on, "/job:worker/task:0"}))
-    return session, step
+    try:
+        counts.wait_for(target, runs=len({queue_on, "/job:worker/task:0"}))
+    finally:
+        counts.abandon(session)
+    return step
 
 
 def test_an_idle_task_ends():
@@ -42,28 +45,26 @@ def test_a_task_with_an_open_session_ends():
             c = tf.constant(1.0)
         session = tf.Session(cluster.target())
         assert session.run(c) == 1.0
+        counts.abandon(session)
         assert_ends(cluster.task("worker"))
         assert_ends(cluster.task("ps"))
-        counts.abandon(session)
 
 
 @pytest.mark.parametrize("first,second", [("ps", "worker"), ("worker", "ps")])
 def test_tasks_in_a_blocked_step_end(first, second):
     with Cluster({"ps": 1, "worker": 1}) as cluster:
-        session, step = blocked_step(cluster.target(), "/job:ps/task:0")
+        step = blocked_step(cluster.target(), "/job:ps/task:0")
         assert_ends(cluster.task(first))
         if first == "ps":
             step.wait()
             assert isinstance(step.error, tf.errors.UnavailableError), step.error
         assert_ends(cluster.task(second))
-        counts.abandon(session)
 
 
 def test_a_task_blocked_in_its_own_queue_ends():
     with Cluster({"worker": 1}) as cluster:
-        session, step = blocked_step(cluster.target(), "/job:worker/task:0")
+        step = blocked_step(cluster.target(), "/job:worker/task:0")
         assert_ends(cluster.task("worker"))
-        counts.abandon(session)
 
 
 def test_a_task_that_waits_for_a_missing_one_ends():
@@ -73,9 +74,9 @@ def test_a_task_that_waits_for_a_missing_one_ends():
             session, one = tf.Session(cluster.target()), tf.constant(1)
         waiting = counts.Background(lambda: session.run(one))
         counts.wait_for(cluster.target(), calls_in=1)
+        counts.abandon(session)
         assert_ends(worker)
         assert waiting.ended is None or waiting.error is not None
-        counts.abandon(session)
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["in RunGraph", "in RegisterGraph"])
@@ -89,6 +90,6 @@ def test_a_master_that_waits_for_a_silent_task_ends(known):
         cluster.task("ps").process.send_signal(signal.SIGSTOP)
         waiting = counts.Background(lambda: session.run(one if known else two))
         waiting._thread.join(0.3)
+        counts.abandon(session)
         assert waiting.ended is None, waiting.error
         assert_ends(cluster.task("worker"))
-        counts.abandon(session)

@@ -29,6 +29,7 @@ def start_cluster():
     yield start
     for cluster in clusters:
         cluster.kill()
+        assert "Sanitizer" not in cluster.log and "runtime error:" not in cluster.log, cluster.log
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +51,7 @@ def _mixed(jobs):
         yield cluster
     finally:
         cluster.kill()
+    assert "Sanitizer" not in cluster.log and "runtime error:" not in cluster.log, cluster.log
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,5 @@
-/* dataset_test.c: iterators with threads of their own: cancelled, replaced, destroyed while they work; pulled by many. */
+/* dataset_test.c: iterators with threads of their own: cancelled, replaced, destroyed while they work; pulled by many.
+ */
 #include "direct_run.h"
 
 #include <pthread.h>
@@ -66,7 +67,8 @@ static void waiting_function(GraphBuilder *b) {
     gb_shapes(b, "shapes", &SHAPE_SCALAR, 1);
 }
 
-static void parallel_map(GraphBuilder *b, const char *name, const char *inputs, const char *function, bool captures_queue) {
+static void parallel_map(GraphBuilder *b, const char *name, const char *inputs, const char *function,
+                         bool captures_queue) {
     DataType captured = DT_RESOURCE;
     dataset(b, name, "ParallelMapDatasetV2", inputs);
     gb_func(b, "f", function);
@@ -170,7 +172,8 @@ static void many_steps_share_an_iterator(void **state) {
     direct_session_free(s);
 }
 
-/* few(x) = a prefetched range of the numbers below x modulo 3: parallel_interleave has a thread for each, and each has one. */
+/* few(x) = a prefetched range of the numbers below x modulo 3: parallel_interleave has a thread for each, and each has
+ * one. */
 static void threads_within_threads_end(void **state) {
     (void)state;
     GraphBuilder b = {0}, body = {.node_field = 3};
@@ -202,9 +205,11 @@ static void what_is_no_dataset_is_refused(void **state) {
     dataset(&b, "take", "TakeDataset", "none,one");
     iterator(&b, "take");
     DirectSession *s = open_session(&b, 1);
-    expect_error(run_error(s, NULL, "init", NULL, NULL, 60000, NULL), CODE_INVALID_ARGUMENT, "must be a Dataset object");
+    expect_error(run_error(s, NULL, "init", NULL, NULL, 60000, NULL), CODE_INVALID_ARGUMENT,
+                 "must be a Dataset object");
     Tensor *t = NULL;
-    expect_error(run_error(s, "next", NULL, NULL, NULL, 60000, &t), CODE_FAILED_PRECONDITION, "has not been initialized");
+    expect_error(run_error(s, "next", NULL, NULL, NULL, 60000, &t), CODE_FAILED_PRECONDITION,
+                 "has not been initialized");
     direct_session_free(s);
 }
 

@@ -10,12 +10,9 @@
 #include "ops/tensor_list.h"
 
 const OpDef dataset_batch_ops[] = {
-    {"BatchDataset",
-     "input_dataset: variant, batch_size: int64 -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''",
-     0},
-    {"BatchDatasetV2",
-     "input_dataset: variant, batch_size: int64, drop_remainder: bool -> handle: variant",
+    {"BatchDataset", "input_dataset: variant, batch_size: int64 -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''", 0},
+    {"BatchDatasetV2", "input_dataset: variant, batch_size: int64, drop_remainder: bool -> handle: variant",
      "parallel_copy: bool = false; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string "
      "= ''",
      0},
@@ -27,26 +24,19 @@ const OpDef dataset_batch_ops[] = {
     {"PaddedBatchDataset",
      "input_dataset: variant, batch_size: int64, padded_shapes: N * int64, padding_values: Toutput_types -> handle: "
      "variant",
-     "Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1; N: int >= 1; metadata: string = ''",
-     0},
+     "Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1; N: int >= 1; metadata: string = ''", 0},
     {"PaddedBatchDatasetV2",
      "input_dataset: variant, batch_size: int64, padded_shapes: N * int64, padding_values: Toutput_types, "
      "drop_remainder: bool -> handle: variant",
      "parallel_copy: bool = false; Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1; N: int >= 1; "
      "metadata: string = ''",
      0},
-    {"UnbatchDataset",
-     "input_dataset: variant -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''",
-     0},
-    {"ExperimentalUnbatchDataset",
-     "input_dataset: variant -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
-    {"RebatchDatasetV2",
-     "input_dataset: variant, batch_sizes: int64, drop_remainder: bool -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
+    {"UnbatchDataset", "input_dataset: variant -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''", 0},
+    {"ExperimentalUnbatchDataset", "input_dataset: variant -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
+    {"RebatchDatasetV2", "input_dataset: variant, batch_sizes: int64, drop_remainder: bool -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
     {0},
 };
 
@@ -78,7 +68,9 @@ static void gathered_clear(Gathered *g) {
 static Error *gather(DatasetIterator *it, IteratorContext *c, int64_t size, Gathered *g, bool *end) {
     int n = it->dataset->inputs[0]->component_count;
     Tensor **element = tuple_new(n);
-    *g = (Gathered){.components = xcalloc((size_t)n + 1, sizeof *g->components), .capacity = xcalloc((size_t)n + 1, sizeof(size_t)), .component_count = n};
+    *g = (Gathered){.components = xcalloc((size_t)n + 1, sizeof *g->components),
+                    .capacity = xcalloc((size_t)n + 1, sizeof(size_t)),
+                    .component_count = n};
     Error *err = NULL;
     *end = !it->input;
     while (!err && !*end && g->count < size) {
@@ -102,8 +94,10 @@ static Error *gather(DatasetIterator *it, IteratorContext *c, int64_t size, Gath
 static Error *stack_equal(Tensor *const *items, int64_t n, int component, DataType type, Tensor **out) {
     for (int64_t i = 1; i < n; i++)
         if (!shape_eq(&items[i]->shape, &items[0]->shape))
-            return error_invalid("Cannot batch tensors with different shapes in component %d. First element had shape %s and element %lld had shape %s.",
-                                 component, shape_text(&items[0]->shape).text, (long long)i, shape_text(&items[i]->shape).text);
+            return error_invalid(
+                "Cannot batch tensors with different shapes in component %d. First element had shape %s and element "
+                "%lld had shape %s.",
+                component, shape_text(&items[0]->shape).text, (long long)i, shape_text(&items[i]->shape).text);
     return tensors_stack(items, n, type, &items[0]->shape, out);
 }
 
@@ -115,9 +109,11 @@ static Error *padded_shape(const BatchDataset *d, Tensor *const *items, int64_t 
         int64_t known = out->dims[a];
         for (int64_t i = 0; i < n; i++) {
             if (items[i]->shape.rank != out->rank)
-                return error_invalid("All elements in a batch must have the same rank as the padded shape for component%d: expected rank %d but got element "
-                                     "with rank %d",
-                                     component, out->rank, items[i]->shape.rank);
+                return error_invalid(
+                    "All elements in a batch must have the same rank as the padded shape for component%d: expected "
+                    "rank %d but got element "
+                    "with rank %d",
+                    component, out->rank, items[i]->shape.rank);
             if (known >= 0 && items[i]->shape.dims[a] > known)
                 return error_new(CODE_DATA_LOSS, "Attempted to pad to a smaller size than the input element.");
             if (known < 0 && items[i]->shape.dims[a] > out->dims[a]) out->dims[a] = items[i]->shape.dims[a];
@@ -126,9 +122,11 @@ static Error *padded_shape(const BatchDataset *d, Tensor *const *items, int64_t 
     }
     for (int64_t i = 0; out->rank == 0 && i < n; i++)
         if (items[i]->shape.rank != 0)
-            return error_invalid("All elements in a batch must have the same rank as the padded shape for component%d: expected rank 0 but got element with "
-                                 "rank %d",
-                                 component, items[i]->shape.rank);
+            return error_invalid(
+                "All elements in a batch must have the same rank as the padded shape for component%d: expected rank 0 "
+                "but got element with "
+                "rank %d",
+                component, items[i]->shape.rank);
     return NULL;
 }
 
@@ -139,8 +137,10 @@ static void copy_corner(DataType type, char *to, const char *from, const Shape *
         elements_copy(type, to, from, inner->rank ? inner->dims[inner->rank - 1] : 1);
         return;
     }
-    size_t to_step = (size_t)shape_prod(outer, axis + 1, outer->rank) * size, from_step = (size_t)shape_prod(inner, axis + 1, inner->rank) * size;
-    for (int64_t i = 0; i < inner->dims[axis]; i++) copy_corner(type, to + (size_t)i * to_step, from + (size_t)i * from_step, outer, inner, axis + 1);
+    size_t to_step = (size_t)shape_prod(outer, axis + 1, outer->rank) * size,
+           from_step = (size_t)shape_prod(inner, axis + 1, inner->rank) * size;
+    for (int64_t i = 0; i < inner->dims[axis]; i++)
+        copy_corner(type, to + (size_t)i * to_step, from + (size_t)i * from_step, outer, inner, axis + 1);
 }
 
 static Error *stack_padded(const BatchDataset *d, Tensor *const *items, int64_t n, int component, Tensor **out) {
@@ -158,7 +158,8 @@ static Error *stack_padded(const BatchDataset *d, Tensor *const *items, int64_t 
     for (int64_t i = 0; i < n; i++) {
         char *to = (char *)(*out)->data + (size_t)i * row_size;
         bool full = shape_eq(&items[i]->shape, &row);
-        for (int64_t j = 0; !full && j < shape_count(&row); j++) elements_copy(type, to + (size_t)j * size, padding->data, 1);
+        for (int64_t j = 0; !full && j < shape_count(&row); j++)
+            elements_copy(type, to + (size_t)j * size, padding->data, 1);
         if (full)
             elements_copy(type, to, items[i]->data, items[i]->count);
         else if (items[i]->count)
@@ -175,7 +176,8 @@ static Error *next_batch(DatasetIterator *it, IteratorContext *c, Tensor **out, 
     Error *err = gather(it, c, d->size, &g, end);
     *end = g.count == 0 || (d->drop_remainder && g.count < d->size);
     for (int i = 0; !err && !*end && i < g.component_count; i++)
-        err = d->shapes ? stack_padded(d, g.components[i], g.count, i, &out[i]) : stack_equal(g.components[i], g.count, i, it->dataset->types[i], &out[i]);
+        err = d->shapes ? stack_padded(d, g.components[i], g.count, i, &out[i])
+                        : stack_equal(g.components[i], g.count, i, it->dataset->types[i], &out[i]);
     gathered_clear(&g);
     return err;
 }
@@ -224,11 +226,12 @@ static Error *run_batch(KernelContext *k) {
 
 static Error *read_padding(KernelContext *k, int component, int shape_input, int value_input, BatchDataset *d) {
     const Tensor *shape = k->in[shape_input], *value = k->in[value_input];
-    if (shape->shape.rank != 1 || shape->count >= SHAPE_MAX_RANK) return error_invalid("All padded shapes must be vectors");
+    if (shape->shape.rank != 1 || shape->count >= SHAPE_MAX_RANK)
+        return error_invalid("All padded shapes must be vectors");
     if (value->shape.rank != 0) return error_invalid("All padding values must be scalars");
     if (value->dtype != d->base.types[component])
-        return error_invalid("Mismatched type between padding value %d and input dataset's component %d: %s vs. %s", component, component,
-                             dtype_name(value->dtype), dtype_name(d->base.types[component]));
+        return error_invalid("Mismatched type between padding value %d and input dataset's component %d: %s vs. %s",
+                             component, component, dtype_name(value->dtype), dtype_name(d->base.types[component]));
     d->shapes[component].rank = (int)shape->count;
     for (int a = 0; a < shape->count; a++) {
         int64_t dim = tensor_index(shape, a);
@@ -247,8 +250,9 @@ static Error *run_padded_batch(KernelContext *k) {
     if (!err) err = node_attr_int(k->node, "N", &n);
     if (!err && v2) err = kernel_bool(k, k->input_count - 1, "drop_remainder", &drop);
     if (!err && (n != in->component_count || k->input_count - 2 - v2 != 2 * n))
-        err = error_invalid("Number of padded shapes (%lld) must match the number of components in the input dataset's elements (%d)", (long long)n,
-                            in->component_count);
+        err = error_invalid(
+            "Number of padded shapes (%lld) must match the number of components in the input dataset's elements (%d)",
+            (long long)n, in->component_count);
     if (err) return err;
     BatchDataset *d = (BatchDataset *)batch_dataset_new(in, size, drop);
     d->shapes = xcalloc((size_t)n + 1, sizeof *d->shapes);
@@ -272,10 +276,13 @@ typedef struct UnbatchIterator {
 static Error *check_batch(UnbatchIterator *u) {
     int n = u->base.dataset->component_count;
     for (int i = 0; i < n; i++) {
-        if (u->batch[i]->shape.rank == 0) return error_invalid("Input element must have a non-scalar value in each component.");
+        if (u->batch[i]->shape.rank == 0)
+            return error_invalid("Input element must have a non-scalar value in each component.");
         if (u->batch[i]->shape.dims[0] != u->batch[0]->shape.dims[0])
-            return error_invalid("Input element must have the same batch size in each component. Component 0 had size %lld but component %d had size, %lld.",
-                                 (long long)u->batch[0]->shape.dims[0], i, (long long)u->batch[i]->shape.dims[0]);
+            return error_invalid(
+                "Input element must have the same batch size in each component. Component 0 had size %lld but "
+                "component %d had size, %lld.",
+                (long long)u->batch[0]->shape.dims[0], i, (long long)u->batch[i]->shape.dims[0]);
     }
     u->at = 0;
     u->size = n ? u->batch[0]->shape.dims[0] : 0;
@@ -349,10 +356,12 @@ static Error *run_rebatch(KernelContext *k) {
     Dataset *in = NULL;
     bool drop = false;
     Error *err = kernel_dataset(k, 0, &in);
-    if (!err && (k->in[1]->shape.rank > 1 || k->in[1]->count < 1)) err = error_invalid("`batch_sizes` must be a scalar or a vector.");
+    if (!err && (k->in[1]->shape.rank > 1 || k->in[1]->count < 1))
+        err = error_invalid("`batch_sizes` must be a scalar or a vector.");
     for (int64_t i = 0; !err && i < k->in[1]->count; i++) {
         if (tensor_i64(k->in[1])[i] <= 0) err = error_invalid("Batch size must be greater than zero.");
-        if (!err && tensor_i64(k->in[1])[i] != tensor_i64(k->in[1])[0]) err = error_unimplemented("RebatchDatasetV2 with batches of different sizes");
+        if (!err && tensor_i64(k->in[1])[i] != tensor_i64(k->in[1])[0])
+            err = error_unimplemented("RebatchDatasetV2 with batches of different sizes");
     }
     if (!err) err = kernel_bool(k, 2, "drop_remainder", &drop);
     if (err) return err;

@@ -7,14 +7,10 @@
 #include "ops/op_list.h"
 
 const OpDef dataset_cache_ops[] = {
-    {"CacheDataset",
-     "input_dataset: variant, filename: string -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''",
-     0},
-    {"CacheDatasetV2",
-     "input_dataset: variant, filename: string, cache: resource -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''",
-     OP_STATEFUL},
+    {"CacheDataset", "input_dataset: variant, filename: string -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''", 0},
+    {"CacheDatasetV2", "input_dataset: variant, filename: string, cache: resource -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''", OP_STATEFUL},
     {"DummyMemoryCache", "-> handle: resource", "", OP_STATEFUL},
     {"AnonymousMemoryCache", "-> handle: resource, deleter: variant", "", OP_STATEFUL},
     {"DeleteMemoryCache", "handle: resource, deleter: variant ->", "", OP_STATEFUL},
@@ -199,7 +195,8 @@ static Error *next_cached(DatasetIterator *it, IteratorContext *c, Tensor **out,
 static Error *save_cache(DatasetIterator *it, IteratorState *s) {
     CacheIterator *i = (CacheIterator *)it;
     const CacheDataset *d = (const CacheDataset *)it->dataset;
-    if (d->path && i->mode == CACHE_WRITE && !i->ended) return error_unimplemented("The state of an iterator that is writing a cache file cannot be saved");
+    if (d->path && i->mode == CACHE_WRITE && !i->ended)
+        return error_unimplemented("The state of an iterator that is writing a cache file cannot be saved");
     state_put_int(s, i->mode);
     state_put_int(s, i->ended);
     state_put_int(s, i->at);
@@ -302,10 +299,7 @@ static Error *run_delete(KernelContext *k) {
 }
 
 const KernelDef dataset_cache_cpu[] = {
-    {"CacheDataset", .run = run_cache},
-    {"CacheDatasetV2", .run = run_cache},
-    {"DummyMemoryCache", .run = run_dummy},
-    {"AnonymousMemoryCache", .run = run_anonymous},
-    {"DeleteMemoryCache", .run = run_delete},
-    {0},
+    {"CacheDataset", .run = run_cache},       {"CacheDatasetV2", .run = run_cache},
+    {"DummyMemoryCache", .run = run_dummy},   {"AnonymousMemoryCache", .run = run_anonymous},
+    {"DeleteMemoryCache", .run = run_delete}, {0},
 };

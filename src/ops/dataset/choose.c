@@ -14,107 +14,62 @@ const OpDef dataset_choose_ops[] = {
      0},
     {"ExperimentalDirectedInterleaveDataset",
      "selector_input_dataset: variant, data_input_datasets: N * variant -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; N: int >= 1",
-     0},
-    {"IgnoreErrorsDataset",
-     "input_dataset: variant -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; log_warning: bool = false",
-     0},
-    {"ExperimentalIgnoreErrorsDataset",
-     "input_dataset: variant -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; log_warning: bool = false",
-     0},
-    {"UniqueDataset",
-     "input_dataset: variant -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''",
-     0},
-    {"ExperimentalUniqueDataset",
-     "input_dataset: variant -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
-    {"OptionsDataset",
-     "input_dataset: variant -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; N: int >= 1", 0},
+    {"IgnoreErrorsDataset", "input_dataset: variant -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; log_warning: bool = false", 0},
+    {"ExperimentalIgnoreErrorsDataset", "input_dataset: variant -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; log_warning: bool = false", 0},
+    {"UniqueDataset", "input_dataset: variant -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''", 0},
+    {"ExperimentalUniqueDataset", "input_dataset: variant -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
+    {"OptionsDataset", "input_dataset: variant -> handle: variant",
      "serialized_options: string; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string ="
      " ''",
      0},
-    {"ModelDataset",
-     "input_dataset: variant -> handle: variant",
+    {"ModelDataset", "input_dataset: variant -> handle: variant",
      "algorithm: int = 0; cpu_budget: int = 0; ram_budget: int = 0; output_types: list(type) >= 1; output_shapes: "
      "list(shape) >= 1",
      0},
-    {"RewriteDataset",
-     "input_dataset: variant, rewrite_name: string -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
-    {"OptimizeDataset",
-     "input_dataset: variant, optimizations: string -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; optimization_configs: list(string) = []",
-     0},
+    {"RewriteDataset", "input_dataset: variant, rewrite_name: string -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
+    {"OptimizeDataset", "input_dataset: variant, optimizations: string -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; optimization_configs: list(string) = []", 0},
     {"OptimizeDatasetV2",
      "input_dataset: variant, optimizations_enabled: string, optimizations_disabled: string, optimizations_default: "
      "string -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; optimization_configs: list(string) = []",
-     0},
-    {"FinalizeDataset",
-     "input_dataset: variant -> handle: variant",
-     "has_captured_ref: bool = false; output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
-    {"AssertNextDataset",
-     "input_dataset: variant, transformations: string -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
-    {"ExperimentalAssertNextDataset",
-     "input_dataset: variant, transformations: string -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
-    {"AssertPrevDataset",
-     "input_dataset: variant, transformations: string -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
-    {"PrivateThreadPoolDataset",
-     "input_dataset: variant, num_threads: int64 -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
-    {"ExperimentalPrivateThreadPoolDataset",
-     "input_dataset: variant, num_threads: int64 -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
-    {"MaxIntraOpParallelismDataset",
-     "input_dataset: variant, max_intra_op_parallelism: int64 -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; optimization_configs: list(string) = []", 0},
+    {"FinalizeDataset", "input_dataset: variant -> handle: variant",
+     "has_captured_ref: bool = false; output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
+    {"AssertNextDataset", "input_dataset: variant, transformations: string -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
+    {"ExperimentalAssertNextDataset", "input_dataset: variant, transformations: string -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
+    {"AssertPrevDataset", "input_dataset: variant, transformations: string -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
+    {"PrivateThreadPoolDataset", "input_dataset: variant, num_threads: int64 -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
+    {"ExperimentalPrivateThreadPoolDataset", "input_dataset: variant, num_threads: int64 -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
+    {"MaxIntraOpParallelismDataset", "input_dataset: variant, max_intra_op_parallelism: int64 -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
     {"ExperimentalMaxIntraOpParallelismDataset",
      "input_dataset: variant, max_intra_op_parallelism: int64 -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
-    {"NonSerializableDataset",
-     "input_dataset: variant -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
-    {"ExperimentalNonSerializableDataset",
-     "input_dataset: variant -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
-    {"BytesProducedStatsDataset",
-     "input_dataset: variant, tag: string -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
-    {"ExperimentalBytesProducedStatsDataset",
-     "input_dataset: variant, tag: string -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
-    {"LatencyStatsDataset",
-     "input_dataset: variant, tag: string -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
-    {"ExperimentalLatencyStatsDataset",
-     "input_dataset: variant, tag: string -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
-    {"AssertCardinalityDataset",
-     "input_dataset: variant, cardinality: int64 -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
+    {"NonSerializableDataset", "input_dataset: variant -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
+    {"ExperimentalNonSerializableDataset", "input_dataset: variant -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
+    {"BytesProducedStatsDataset", "input_dataset: variant, tag: string -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
+    {"ExperimentalBytesProducedStatsDataset", "input_dataset: variant, tag: string -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
+    {"LatencyStatsDataset", "input_dataset: variant, tag: string -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
+    {"ExperimentalLatencyStatsDataset", "input_dataset: variant, tag: string -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
+    {"AssertCardinalityDataset", "input_dataset: variant, cardinality: int64 -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
     {"WrapDatasetVariant", "input_handle: variant -> output_handle: variant", "", 0},
     {"UnwrapDatasetVariant", "input_handle: variant -> output_handle: variant", "", 0},
     {0},
@@ -128,7 +83,7 @@ typedef struct DirectedDataset {
 } DirectedDataset;
 
 typedef struct DirectedIterator {
-    DatasetIterator base; /* input: the selector */
+    DatasetIterator base;   /* input: the selector */
     DatasetIterator **data; /* NULL once ended */
     int active;
 } DirectedIterator;
@@ -166,7 +121,8 @@ static Error *select_input(DirectedIterator *d, IteratorContext *c, int64_t *ind
         err = error_invalid("Selector must be a scalar.");
     else
         *index = *tensor_i64(t);
-    if (!err && (*index < 0 || *index >= n)) err = error_invalid("Selector index out of range: %lld >= %d", (long long)*index, n);
+    if (!err && (*index < 0 || *index >= n))
+        err = error_invalid("Selector index out of range: %lld >= %d", (long long)*index, n);
     tensor_unref(t);
     return err;
 }
@@ -239,11 +195,14 @@ static Error *run_directed(KernelContext *k) {
     for (int i = 2; !err && i < k->input_count; i++) {
         bool same = inputs[i]->component_count == inputs[1]->component_count;
         for (int j = 0; same && j < inputs[1]->component_count; j++) same = inputs[i]->types[j] == inputs[1]->types[j];
-        if (!same) err = error_invalid("All inputs must have the same output_types. Input %d has different types than input 0.", i - 1);
+        if (!same)
+            err = error_invalid(
+                "All inputs must have the same output_types. Input %d has different types than input 0.", i - 1);
     }
     if (!err && node_attr(k->node, "stop_on_empty_dataset", &value)) attr_bool(value, &stop_on_empty);
     if (!err) {
-        DirectedDataset *d = (DirectedDataset *)dataset_new(&directed_kind, inputs[1]->types, inputs[1]->component_count, inputs, k->input_count);
+        DirectedDataset *d = (DirectedDataset *)dataset_new(&directed_kind, inputs[1]->types,
+                                                            inputs[1]->component_count, inputs, k->input_count);
         d->stop_on_empty = stop_on_empty;
         kernel_set_dataset(k, 0, &d->base);
     }
@@ -261,7 +220,8 @@ static Error *next_without_errors(DatasetIterator *it, IteratorContext *c, Tenso
     }
 }
 
-static const DatasetKind ignore_kind = {.name = "IgnoreErrors", .start = iterator_start_input, .next = next_without_errors};
+static const DatasetKind ignore_kind = {
+    .name = "IgnoreErrors", .start = iterator_start_input, .next = next_without_errors};
 
 static Error *run_ignore_errors(KernelContext *k) {
     Dataset *in = NULL;
@@ -347,8 +307,10 @@ static const DatasetKind unique_kind = {.name = "Unique",
 static Error *run_unique(KernelContext *k) {
     Dataset *in = NULL;
     Error *err = kernel_dataset(k, 0, &in);
-    if (!err && (in->component_count != 1 || (in->types[0] != DT_INT32 && in->types[0] != DT_INT64 && in->types[0] != DT_STRING)))
-        err = error_invalid("UniqueDataset only supports inputs with a single `tf.int32`, `tf.int64`, or `tf.string` component.");
+    if (!err && (in->component_count != 1 ||
+                 (in->types[0] != DT_INT32 && in->types[0] != DT_INT64 && in->types[0] != DT_STRING)))
+        err = error_invalid(
+            "UniqueDataset only supports inputs with a single `tf.int32`, `tf.int64`, or `tf.string` component.");
     if (!err) kernel_set_dataset(k, 0, dataset_like(&unique_kind, in));
     return err;
 }
@@ -381,10 +343,12 @@ static Error *next_counted(DatasetIterator *it, IteratorContext *c, Tensor **out
     if (err) return err;
     a->at += !*end;
     if (*end && want != a->at)
-        return error_new(CODE_FAILED_PRECONDITION, "Input dataset was expected to contain %lld elements but contained only %lld element%s.", (long long)want,
-                         (long long)a->at, a->at == 1 ? "" : "s");
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "Input dataset was expected to contain %lld elements but contained only %lld element%s.",
+                         (long long)want, (long long)a->at, a->at == 1 ? "" : "s");
     if (!*end && want >= 0 && a->at > want)
-        return error_new(CODE_FAILED_PRECONDITION, "Input dataset was expected to contain %lld elements but contained at least %lld element%s.",
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "Input dataset was expected to contain %lld elements but contained at least %lld element%s.",
                          (long long)want, (long long)a->at, a->at == 1 ? "" : "s");
     return NULL;
 }

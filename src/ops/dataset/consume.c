@@ -1,4 +1,5 @@
-/* consume.c: ops that walk a dataset to its end within one step: ReduceDataset, DatasetToSingleElement, DatasetToTFRecord; and its cardinality. */
+/* consume.c: ops that walk a dataset to its end within one step: ReduceDataset, DatasetToSingleElement,
+ * DatasetToTFRecord; and its cardinality. */
 #include <stdlib.h>
 
 #include "base/file.h"
@@ -14,13 +15,9 @@ const OpDef dataset_consume_ops[] = {
      "f: func; Tstate: list(type) >= 1; Targuments: list(type) >= 0; output_types: list(type) >= 1; output_shapes: "
      "list(shape) >= 1; use_inter_op_parallelism: bool = true; metadata: string = ''",
      OP_STATEFUL},
-    {"DatasetToSingleElement",
-     "dataset: variant -> components: output_types",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''",
-     OP_STATEFUL},
-    {"ExperimentalDatasetToTFRecord",
-     "input_dataset: variant, filename: string, compression_type: string ->",
-     "",
+    {"DatasetToSingleElement", "dataset: variant -> components: output_types",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''", OP_STATEFUL},
+    {"ExperimentalDatasetToTFRecord", "input_dataset: variant, filename: string, compression_type: string ->", "",
      OP_STATEFUL},
     {"DatasetToTFRecord", "input_dataset: variant, filename: string, compression_type: string ->", "", OP_STATEFUL},
     {"DatasetCardinality", "input_dataset: variant -> cardinality: int64", "cardinality_options: string = ''", 0},
@@ -57,10 +54,12 @@ static void walk_end(KernelContext *k, Walk *w, Error *err) {
 }
 
 static Error *set_outputs(KernelContext *k, Tensor **element, int count) {
-    if (count != k->output_count) return error_invalid("The dataset gives %d components, %d are expected", count, k->output_count);
+    if (count != k->output_count)
+        return error_invalid("The dataset gives %d components, %d are expected", count, k->output_count);
     for (int i = 0; i < count; i++)
         if (element[i]->dtype != kernel_output_type(k, i))
-            return error_invalid("Component %d is %s, expected %s", i, dtype_name(element[i]->dtype), dtype_name(kernel_output_type(k, i)));
+            return error_invalid("Component %d is %s, expected %s", i, dtype_name(element[i]->dtype),
+                                 dtype_name(kernel_output_type(k, i)));
     for (int i = 0; i < count; i++) {
         kernel_set_output(k, i, element[i]);
         element[i] = NULL;
@@ -102,7 +101,8 @@ static Error *run_reduce(KernelContext *k) {
     Closure *f = NULL;
     Error *err = node_attr_types(k->node, "Tstate", &types, &count);
     free(types);
-    if (!err && count != k->output_count) err = error_invalid("Tstate has %d types, output_types %d", count, k->output_count);
+    if (!err && count != k->output_count)
+        err = error_invalid("Tstate has %d types, output_types %d", count, k->output_count);
     if (!err) err = kernel_closure(k, "f", "Targuments", 1 + count, &f, NULL);
     if (!err) kernel_block(k, reduce, f);
     return err;

@@ -8,7 +8,8 @@
 
 /* ---- Datasets ---- */
 
-Dataset *dataset_new(const DatasetKind *kind, const DataType *types, int count, Dataset *const *inputs, int input_count) {
+Dataset *dataset_new(const DatasetKind *kind, const DataType *types, int count, Dataset *const *inputs,
+                     int input_count) {
     Dataset *d = xcalloc(1, kind->size ? kind->size : sizeof *d);
     refcount_init(&d->refs);
     d->kind = kind;
@@ -16,7 +17,8 @@ Dataset *dataset_new(const DatasetKind *kind, const DataType *types, int count, 
     d->component_count = count;
     for (int i = 0; i < count; i++) d->types[i] = types[i];
     d->inputs = xcalloc((size_t)input_count + 1, sizeof(Dataset *));
-    for (; d->input_count < input_count; d->input_count++) d->inputs[d->input_count] = dataset_ref(inputs[d->input_count]);
+    for (; d->input_count < input_count; d->input_count++)
+        d->inputs[d->input_count] = dataset_ref(inputs[d->input_count]);
     return d;
 }
 
@@ -24,7 +26,8 @@ Dataset *dataset_like(const DatasetKind *kind, Dataset *input) {
     return dataset_new(kind, input->types, input->component_count, &input, 1);
 }
 
-Error *dataset_from_attr(KernelContext *k, const DatasetKind *kind, const char *types_attr, Dataset *const *inputs, int input_count, Dataset **out) {
+Error *dataset_from_attr(KernelContext *k, const DatasetKind *kind, const char *types_attr, Dataset *const *inputs,
+                         int input_count, Dataset **out) {
     DataType *types = NULL;
     int count = 0;
     Error *err = node_attr_types(k->node, types_attr, &types, &count);
@@ -60,7 +63,8 @@ static void unref_dataset(void *object) {
     dataset_unref(object);
 }
 
-const VariantType dataset_variant_type = {.type_name = "tensorflow::DatasetVariantWrapper", .ref = ref_dataset, .unref = unref_dataset};
+const VariantType dataset_variant_type = {
+    .type_name = "tensorflow::DatasetVariantWrapper", .ref = ref_dataset, .unref = unref_dataset};
 
 Error *tensor_dataset(const Tensor *t, Dataset **out) {
     if (t->dtype != DT_VARIANT || t->shape.rank != 0)
@@ -93,10 +97,12 @@ Error *kernel_closure(KernelContext *k, const char *attr, const char *types_attr
     Str value, function;
     DataType *types = NULL;
     int count = 0;
-    if (!node_attr(k->node, attr, &value) || !attr_func(value, &function)) return error_invalid("Attribute %s is not a function", attr);
+    if (!node_attr(k->node, attr, &value) || !attr_func(value, &function))
+        return error_invalid("Attribute %s is not a function", attr);
     Error *err = node_attr_types(k->node, types_attr, &types, &count);
     free(types);
-    if (!err && first + count > k->input_count) err = error_invalid("%s has more types than there are inputs", types_attr);
+    if (!err && first + count > k->input_count)
+        err = error_invalid("%s has more types than there are inputs", types_attr);
     if (err) return err;
     *out = closure_new(k, function, k->in + first, count);
     if (next) *next = first + count;
@@ -172,7 +178,8 @@ Error *iterator_restore_input(DatasetIterator *it, IteratorContext *c, IteratorS
     if (!present || it->input) iterator_free(it->input);
     it->input = NULL;
     if (!present) return NULL;
-    if (it->dataset->input_count < 1) return error_new(CODE_DATA_LOSS, "The saved state of the iterator belongs to another pipeline");
+    if (it->dataset->input_count < 1)
+        return error_new(CODE_DATA_LOSS, "The saved state of the iterator belongs to another pipeline");
     err = iterator_start_input(it, c);
     return err ? err : iterator_restore(it->input, c, s);
 }
@@ -186,7 +193,8 @@ Error *iterator_restore(DatasetIterator *it, IteratorContext *c, IteratorState *
     Str name = STR("");
     Error *err = state_get_text(s, &name);
     if (!err && !str_is(name, it->kind->name))
-        err = error_invalid("The saved state of the iterator has %.*sDataset where the pipeline has %sDataset", STR_ARG(name), it->kind->name);
+        err = error_invalid("The saved state of the iterator has %.*sDataset where the pipeline has %sDataset",
+                            STR_ARG(name), it->kind->name);
     if (err) return err;
     return it->kind->restore ? it->kind->restore(it, c, s) : iterator_restore_input(it, c, s);
 }
@@ -194,14 +202,17 @@ Error *iterator_restore(DatasetIterator *it, IteratorContext *c, IteratorState *
 /* ---- Functions ---- */
 
 Error *dataset_check_results(Tensor *const *rets, int ret_count, const DataType *types, int count) {
-    if (ret_count != count) return error_invalid("The function of a dataset returned %d values, %d are needed", ret_count, count);
+    if (ret_count != count)
+        return error_invalid("The function of a dataset returned %d values, %d are needed", ret_count, count);
     for (int i = 0; types && i < count; i++)
         if (rets[i]->dtype != types[i])
-            return error_invalid("Result %d of the function of a dataset is %s, it should be %s", i, dtype_name(rets[i]->dtype), dtype_name(types[i]));
+            return error_invalid("Result %d of the function of a dataset is %s, it should be %s", i,
+                                 dtype_name(rets[i]->dtype), dtype_name(types[i]));
     return NULL;
 }
 
-Error *dataset_call(Closure *f, IteratorContext *c, Tensor *const *args, int arg_count, const DataType *types, int count, Tensor **out) {
+Error *dataset_call(Closure *f, IteratorContext *c, Tensor *const *args, int arg_count, const DataType *types,
+                    int count, Tensor **out) {
     Tensor **rets = NULL;
     int ret_count = 0;
     Error *err = closure_call(f, c->scope, c->cancel, args, arg_count, &rets, &ret_count);
@@ -256,17 +267,19 @@ static void wake(void *arg) {
     pthread_mutex_unlock(w->mutex);
 }
 
-bool iterator_wait(IteratorContext *c, pthread_mutex_t *mutex, pthread_cond_t *cond, bool (*ready)(void *arg), void *arg) {
-    if (ready(arg)) return true;
+bool iterator_wait(IteratorContext *c, pthread_mutex_t *mutex, pthread_cond_t *cond, bool (*ready)(void *arg),
+                   void *arg) {
     Waker waker = {mutex, cond};
     CancelWatch watch = {0};
-    pthread_mutex_unlock(mutex); /* the watch is taken and given back without the lock: its fn needs it */
-    bool watching = cancel_watch(c->cancel, &watch, wake, &waker);
-    pthread_mutex_lock(mutex);
-    while (watching && !ready(arg) && !cancel_is_set(c->cancel)) pthread_cond_wait(cond, mutex);
-    pthread_mutex_unlock(mutex);
-    if (watching) cancel_unwatch(c->cancel, &watch);
-    pthread_mutex_lock(mutex);
+    for (bool watching = true; watching && !ready(arg);) {
+        pthread_mutex_unlock(mutex); /* the watch is taken and given back without the lock: its fn needs it */
+        watching = cancel_watch(c->cancel, &watch, wake, &waker);
+        pthread_mutex_lock(mutex);
+        while (watching && !ready(arg) && !cancel_is_set(c->cancel)) pthread_cond_wait(cond, mutex);
+        pthread_mutex_unlock(mutex);
+        if (watching) cancel_unwatch(c->cancel, &watch);
+        pthread_mutex_lock(mutex); /* meanwhile another thread may have taken what was ready: then wait again */
+    }
     return ready(arg);
 }
 

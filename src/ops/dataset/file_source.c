@@ -8,28 +8,21 @@
 #include "ops/op_list.h"
 
 const OpDef dataset_file_ops[] = {
-    {"TFRecordDataset",
-     "filenames: string, compression_type: string, buffer_size: int64 -> handle: variant",
-     "metadata: string = ''",
-     OP_STATEFUL},
+    {"TFRecordDataset", "filenames: string, compression_type: string, buffer_size: int64 -> handle: variant",
+     "metadata: string = ''", OP_STATEFUL},
     {"TFRecordDatasetV2",
      "filenames: string, compression_type: string, buffer_size: int64, byte_offsets: int64 -> handle: variant",
-     "metadata: string = ''",
-     OP_STATEFUL},
-    {"TextLineDataset",
-     "filenames: string, compression_type: string, buffer_size: int64 -> handle: variant",
-     "metadata: string = ''",
-     OP_STATEFUL},
+     "metadata: string = ''", OP_STATEFUL},
+    {"TextLineDataset", "filenames: string, compression_type: string, buffer_size: int64 -> handle: variant",
+     "metadata: string = ''", OP_STATEFUL},
     {"FixedLengthRecordDataset",
      "filenames: string, header_bytes: int64, record_bytes: int64, footer_bytes: int64, buffer_size: int64 -> "
      "handle: variant",
-     "metadata: string = ''",
-     OP_STATEFUL},
+     "metadata: string = ''", OP_STATEFUL},
     {"FixedLengthRecordDatasetV2",
      "filenames: string, header_bytes: int64, record_bytes: int64, footer_bytes: int64, buffer_size: int64, "
      "compression_type: string -> handle: variant",
-     "metadata: string = ''",
-     OP_STATEFUL},
+     "metadata: string = ''", OP_STATEFUL},
     {0},
 };
 
@@ -51,7 +44,7 @@ typedef struct FileIterator {
     bool open;
     RecordReader *records;
     InputStream *stream;
-    uint64_t end; /* fixed length: where the footer begins */
+    uint64_t end;   /* fixed length: where the footer begins */
     uint64_t given; /* records of this file; for the state */
 } FileIterator;
 
@@ -86,9 +79,12 @@ static Error *open_fixed(FileIterator *i, const FileDataset *d, const char *path
     if (err) return err;
     uint64_t body = size > around ? size - around : 0;
     if (size < around || body % (uint64_t)d->record)
-        return error_invalid("Excluding the header (%lld bytes) and footer (%lld bytes), input file \"%s\" has body length %lld bytes, which is not an "
-                             "exact multiple of the record length (%lld bytes).",
-                             (long long)d->header, (long long)d->footer, path, (long long)size - (long long)around, (long long)d->record);
+        return error_invalid(
+            "Excluding the header (%lld bytes) and footer (%lld bytes), input file \"%s\" has body length %lld bytes, "
+            "which is not an "
+            "exact multiple of the record length (%lld bytes).",
+            (long long)d->header, (long long)d->footer, path, (long long)size - (long long)around,
+            (long long)d->record);
     i->end = (uint64_t)d->header + body;
     err = input_stream_open(&file_system_local, path, d->compression, &i->stream);
     return err ? err : input_stream_skip(i->stream, (uint64_t)d->header, &skipped);
@@ -197,9 +193,11 @@ static void destroy_file(Dataset *d) {
     free(f->offsets);
 }
 
-#define FILES(kind_name)                                                                                                                \
-    { .name = kind_name, .size = sizeof(FileDataset), .iterator_size = sizeof(FileIterator), .destroy = destroy_file, .next = next_record, \
-      .save = save_file, .restore = restore_file, .stop = stop_file }
+#define FILES(kind_name)                                                                                            \
+    {                                                                                                               \
+        .name = kind_name, .size = sizeof(FileDataset), .iterator_size = sizeof(FileIterator),                      \
+        .destroy = destroy_file, .next = next_record, .save = save_file, .restore = restore_file, .stop = stop_file \
+    }
 static const DatasetKind tfrecord_kind = FILES("TFRecord");
 static const DatasetKind line_kind = FILES("TextLine");
 static const DatasetKind fixed_kind = FILES("FixedLengthRecord");
@@ -212,7 +210,8 @@ static Error *make_files(KernelContext *k, const DatasetKind *kind, RecordForm f
     FileDataset *d = (FileDataset *)dataset_new(kind, types, 1, NULL, 0);
     d->form = form;
     d->paths = xcalloc((size_t)names->count + 1, sizeof *d->paths);
-    for (; d->path_count < names->count; d->path_count++) d->paths[d->path_count] = str_dup(tstring_str(&tensor_str(names)[d->path_count]));
+    for (; d->path_count < names->count; d->path_count++)
+        d->paths[d->path_count] = str_dup(tstring_str(&tensor_str(names)[d->path_count]));
     *out = d;
     return NULL;
 }
@@ -238,9 +237,11 @@ static Error *run_tfrecord(KernelContext *k) {
     err = read_compression(k, 1, d);
     const Tensor *offsets = k->input_count > 3 ? k->in[3] : NULL;
     if (!err && offsets && offsets->count) {
-        if (offsets->count != d->path_count) return finish(k, d, error_invalid("`byte_offsets` must be the same size as `filenames`"));
+        if (offsets->count != d->path_count)
+            return finish(k, d, error_invalid("`byte_offsets` must be the same size as `filenames`"));
         d->offsets = xcalloc((size_t)d->path_count, sizeof *d->offsets);
-        for (int64_t i = 0; i < d->path_count; i++) d->offsets[i] = tensor_i64(offsets)[i] > 0 ? tensor_i64(offsets)[i] : 0;
+        for (int64_t i = 0; i < d->path_count; i++)
+            d->offsets[i] = tensor_i64(offsets)[i] > 0 ? tensor_i64(offsets)[i] : 0;
     }
     return finish(k, d, err);
 }

@@ -60,7 +60,8 @@ static Closure *function_of(const DatasetIterator *it, int i) {
 }
 
 /* A function that gives one int64. */
-static Error *call_int64(Closure *f, IteratorContext *c, Tensor *const *args, int arg_count, const char *what, int64_t *out) {
+static Error *call_int64(Closure *f, IteratorContext *c, Tensor *const *args, int arg_count, const char *what,
+                         int64_t *out) {
     Tensor *t = NULL;
     Error *err = dataset_call(f, c, args, arg_count, NULL, 1, &t);
     if (err) return err;
@@ -72,13 +73,15 @@ static Error *call_int64(Closure *f, IteratorContext *c, Tensor *const *args, in
     return err;
 }
 
-static Error *make_group(KernelContext *k, const DatasetKind *kind, const char *const *names, const char *const *types, int count) {
+static Error *make_group(KernelContext *k, const DatasetKind *kind, const char *const *names, const char *const *types,
+                         int count) {
     Dataset *in = NULL, *d = NULL;
     int next = 1;
     Error *err = kernel_dataset(k, 0, &in);
     if (!err) err = dataset_from_attr(k, kind, "output_types", &in, 1, &d);
     if (err) return err;
-    for (int i = 0; !err && i < count; i++) err = kernel_closure(k, names[i], types[i], next, &((GroupDataset *)d)->f[i], &next);
+    for (int i = 0; !err && i < count; i++)
+        err = kernel_closure(k, names[i], types[i], next, &((GroupDataset *)d)->f[i], &next);
     if (err)
         dataset_unref(d);
     else
@@ -132,7 +135,8 @@ static void remove_group(GroupIterator *g, Group *group) {
 /* Reduces a group to a dataset, which becomes the current one. */
 static Error *reduce_group(GroupIterator *g, IteratorContext *c, Group *group) {
     DatasetIterator *it = &g->base;
-    Dataset *in = it->dataset->inputs[0], *window = element_list_dataset(&group->list, 1, in->types, 0, in->component_count), *made = NULL;
+    Dataset *in = it->dataset->inputs[0],
+            *window = element_list_dataset(&group->list, 1, in->types, 0, in->component_count), *made = NULL;
     Tensor *args[2] = {tensor_scalar_i64(group->key), NULL}, *result = NULL;
     Error *err = dataset_tensor(window, &args[1]);
     dataset_unref(window);
@@ -164,7 +168,8 @@ static Error *add_to_group(GroupIterator *g, IteratorContext *c, Tensor **take) 
         Tensor *arg = tensor_scalar_i64(key);
         err = call_int64(function_of(it, 2), c, &arg, 1, "window_size_func", &group->window);
         tensor_unref(arg);
-        if (!err && group->window <= 0) err = error_invalid("Window size must be greater than zero, but got %lld.", (long long)group->window);
+        if (!err && group->window <= 0)
+            err = error_invalid("Window size must be greater than zero, but got %lld.", (long long)group->window);
         if (err) {
             remove_group(g, group);
             return err;
@@ -212,7 +217,8 @@ static void stop_groups(DatasetIterator *it) {
 
 static Error *save_groups(DatasetIterator *it, IteratorState *s) {
     GroupIterator *g = (GroupIterator *)it;
-    if (g->current) return error_unimplemented("The state of a GroupByWindowDataset cannot be saved in the middle of a window");
+    if (g->current)
+        return error_unimplemented("The state of a GroupByWindowDataset cannot be saved in the middle of a window");
     state_put_int(s, g->count);
     Error *err = NULL;
     for (int64_t i = 0; !err && i < g->count; i++) {
@@ -252,7 +258,8 @@ static const DatasetKind group_by_window_kind = {.name = "GroupByWindow",
 
 static Error *run_group_by_window(KernelContext *k) {
     static const char *const names[] = {"key_func", "reduce_func", "window_size_func"};
-    static const char *const types[] = {"Tkey_func_other_arguments", "Treduce_func_other_arguments", "Twindow_size_func_other_arguments"};
+    static const char *const types[] = {"Tkey_func_other_arguments", "Treduce_func_other_arguments",
+                                        "Twindow_size_func_other_arguments"};
     return make_group(k, &group_by_window_kind, names, types, 3);
 }
 
@@ -332,7 +339,8 @@ static Error *next_reduced(DatasetIterator *it, IteratorContext *c, Tensor **out
     free(element);
     *end = r->at >= r->count;
     if (err || *end) return err;
-    return dataset_call(function_of(it, 3), c, r->items[r->at++].state, r->state_count, it->dataset->types, it->dataset->component_count, out);
+    return dataset_call(function_of(it, 3), c, r->items[r->at++].state, r->state_count, it->dataset->types,
+                        it->dataset->component_count, out);
 }
 
 static void stop_reducer(DatasetIterator *it) {
@@ -382,8 +390,8 @@ static const DatasetKind reducer_kind = {.name = "GroupByReducer",
 
 static Error *run_group_by_reducer(KernelContext *k) {
     static const char *const names[] = {"key_func", "init_func", "reduce_func", "finalize_func"};
-    static const char *const types[] = {"Tkey_func_other_arguments", "Tinit_func_other_arguments", "Treduce_func_other_arguments",
-                                        "Tfinalize_func_other_arguments"};
+    static const char *const types[] = {"Tkey_func_other_arguments", "Tinit_func_other_arguments",
+                                        "Treduce_func_other_arguments", "Tfinalize_func_other_arguments"};
     return make_group(k, &reducer_kind, names, types, 4);
 }
 

@@ -1,7 +1,8 @@
-/* interleave.c: flat_map, interleave and its parallel forms: elements of datasets that a function makes of the input's elements.
+/* interleave.c: flat_map, interleave and its parallel forms: elements of datasets that a function makes of the input's
+   elements.
 
-   A cycle of slots, each walking one dataset, gives block_length elements in turn. The parallel forms keep that order; there a thread runs ahead in
-   each slot. */
+   A cycle of slots, each walking one dataset, gives block_length elements in turn. The parallel forms keep that order;
+   there a thread runs ahead in each slot. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -9,8 +10,7 @@
 #include "ops/op_list.h"
 
 const OpDef dataset_interleave_ops[] = {
-    {"FlatMapDataset",
-     "input_dataset: variant, other_arguments: Targuments -> handle: variant",
+    {"FlatMapDataset", "input_dataset: variant, other_arguments: Targuments -> handle: variant",
      "f: func; Targuments: list(type) >= 0; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; "
      "metadata: string = ''",
      0},
@@ -52,8 +52,7 @@ const OpDef dataset_interleave_ops[] = {
     {"ExperimentalParallelInterleaveDataset",
      "input_dataset: variant, other_arguments: Targuments, cycle_length: int64, block_length: int64, sloppy: bool, "
      "buffer_output_elements: int64, prefetch_input_elements: int64 -> handle: variant",
-     "f: func; Targuments: list(type) >= 0; output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
+     "f: func; Targuments: list(type) >= 0; output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
     {0},
 };
 
@@ -64,8 +63,8 @@ typedef struct InterleaveDataset {
 } InterleaveDataset;
 
 typedef struct Slot {
-    Tensor **args;        /* what its dataset was made of; NULL: the slot is empty */
-    DatasetIterator *it;  /* one of these two */
+    Tensor **args;       /* what its dataset was made of; NULL: the slot is empty */
+    DatasetIterator *it; /* one of these two */
     Prefetcher *prefetcher;
 } Slot;
 
@@ -103,7 +102,9 @@ static Slot *slot_at(InterleaveIterator *i, int64_t index) {
 static Error *check_same_types(const Dataset *d, const Dataset *made) {
     bool same = d->component_count == made->component_count;
     for (int i = 0; same && i < d->component_count; i++) same = d->types[i] == made->types[i];
-    return same ? NULL : error_invalid("The function of a %sDataset returned a dataset of other types than output_types says", d->kind->name);
+    return same ? NULL
+                : error_invalid("The function of a %sDataset returned a dataset of other types than output_types says",
+                                d->kind->name);
 }
 
 /* Makes the dataset of s->args and begins to walk it. */
@@ -152,7 +153,8 @@ static Error *next_interleaved(DatasetIterator *it, IteratorContext *c, Tensor *
         Slot *s = slot_at(i, i->at);
         if (s->args) {
             bool ended = false;
-            Error *err = s->prefetcher ? prefetcher_next(s->prefetcher, c, out, &ended) : iterator_next(s->it, c, out, &ended);
+            Error *err =
+                s->prefetcher ? prefetcher_next(s->prefetcher, c, out, &ended) : iterator_next(s->it, c, out, &ended);
             if (err) return err;
             if (!ended) {
                 if (++i->given == ((InterleaveDataset *)it->dataset)->block) next_slot(i);
@@ -215,9 +217,12 @@ static Error *restore_interleave(DatasetIterator *it, IteratorContext *c, Iterat
     return err ? err : iterator_restore_input(it, c, s);
 }
 
-#define INTERLEAVE(kind_name)                                                                                                                        \
-    { .name = kind_name, .size = sizeof(InterleaveDataset), .iterator_size = sizeof(InterleaveIterator), .start = iterator_start_input,              \
-      .next = next_interleaved, .save = save_interleave, .restore = restore_interleave, .stop = stop_interleave }
+#define INTERLEAVE(kind_name)                                                                              \
+    {                                                                                                      \
+        .name = kind_name, .size = sizeof(InterleaveDataset), .iterator_size = sizeof(InterleaveIterator), \
+        .start = iterator_start_input, .next = next_interleaved, .save = save_interleave,                  \
+        .restore = restore_interleave, .stop = stop_interleave                                             \
+    }
 static const DatasetKind flat_map_kind = INTERLEAVE("FlatMap");
 static const DatasetKind interleave_kind = INTERLEAVE("Interleave");
 static const DatasetKind parallel_kind = INTERLEAVE("ParallelInterleave");

@@ -10,59 +10,38 @@
 #include "runtime/device.h"
 
 const OpDef dataset_iterator_ops[] = {
-    {"Iterator",
-     "-> handle: resource",
+    {"Iterator", "-> handle: resource",
      "shared_name: string; container: string; output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
      OP_STATEFUL},
-    {"IteratorV2",
-     "-> handle: resource",
+    {"IteratorV2", "-> handle: resource",
      "shared_name: string; container: string; output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
      OP_STATEFUL},
-    {"AnonymousIterator",
-     "-> handle: resource",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+    {"AnonymousIterator", "-> handle: resource", "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
      OP_STATEFUL},
-    {"AnonymousIteratorV2",
-     "-> handle: resource, deleter: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
+    {"AnonymousIteratorV2", "-> handle: resource, deleter: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", OP_STATEFUL},
+    {"AnonymousIteratorV3", "-> handle: resource", "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
      OP_STATEFUL},
-    {"AnonymousIteratorV3",
-     "-> handle: resource",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     OP_STATEFUL},
-    {"OneShotIterator",
-     "-> handle: resource",
+    {"OneShotIterator", "-> handle: resource",
      "dataset_factory: func; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; container: string = '';"
      " shared_name: string = ''",
      OP_STATEFUL},
     {"MakeIterator", "dataset: variant, iterator: resource ->", "", OP_STATEFUL},
     {"DeleteIterator", "handle: resource, deleter: variant ->", "", OP_STATEFUL},
-    {"IteratorGetNext",
-     "iterator: resource -> components: output_types",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     OP_STATEFUL},
-    {"IteratorGetNextSync",
-     "iterator: resource -> components: output_types",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     OP_STATEFUL},
-    {"IteratorGetNextAsOptional",
-     "iterator: resource -> optional: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     OP_STATEFUL},
+    {"IteratorGetNext", "iterator: resource -> components: output_types",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", OP_STATEFUL},
+    {"IteratorGetNextSync", "iterator: resource -> components: output_types",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", OP_STATEFUL},
+    {"IteratorGetNextAsOptional", "iterator: resource -> optional: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", OP_STATEFUL},
     {"IteratorToStringHandle", "resource_handle: resource -> string_handle: string", "", OP_STATEFUL},
-    {"IteratorFromStringHandle",
-     "string_handle: string -> resource_handle: resource",
-     "output_types: list(type) >= 0 = []; output_shapes: list(shape) >= 0 = []",
-     OP_STATEFUL},
-    {"IteratorFromStringHandleV2",
-     "string_handle: string -> resource_handle: resource",
-     "output_types: list(type) >= 0 = []; output_shapes: list(shape) >= 0 = []",
-     OP_STATEFUL},
+    {"IteratorFromStringHandle", "string_handle: string -> resource_handle: resource",
+     "output_types: list(type) >= 0 = []; output_shapes: list(shape) >= 0 = []", OP_STATEFUL},
+    {"IteratorFromStringHandleV2", "string_handle: string -> resource_handle: resource",
+     "output_types: list(type) >= 0 = []; output_shapes: list(shape) >= 0 = []", OP_STATEFUL},
     {"IteratorGetDevice", "resource: resource -> device: string", "", OP_STATEFUL},
     {"ExperimentalIteratorGetDevice", "resource: resource -> device: string", "", OP_STATEFUL},
-    {"SerializeIterator",
-     "resource_handle: resource -> serialized: variant",
-     "external_state_policy: int = 0",
+    {"SerializeIterator", "resource_handle: resource -> serialized: variant", "external_state_policy: int = 0",
      OP_STATEFUL},
     {"DeserializeIterator", "resource_handle: resource, serialized: variant ->", "", OP_STATEFUL},
     {0},
@@ -178,7 +157,7 @@ static Error *run_make_iterator(KernelContext *k) {
 }
 
 /* One without a name goes with its last handle. */
-static void delete(KernelContext *k, void *arg) {
+static void delete (KernelContext *k, void *arg) {
     const Tensor *t = k->in[0];
     (void)arg;
     Error *err = NULL;
@@ -199,11 +178,12 @@ static Error *run_delete(KernelContext *k) {
 /* ---- Pulling ---- */
 
 static Error *check_element(KernelContext *k, Tensor *const *element, int count) {
-    if (count != k->output_count) return error_invalid("The iterator gives %d components, %d are expected", count, k->output_count);
+    if (count != k->output_count)
+        return error_invalid("The iterator gives %d components, %d are expected", count, k->output_count);
     for (int i = 0; i < count; i++)
         if (element[i]->dtype != kernel_output_type(k, i))
-            return error_invalid("Data type mismatch at component %d: expected %s but got %s.", i, dtype_name(kernel_output_type(k, i)),
-                                 dtype_name(element[i]->dtype));
+            return error_invalid("Data type mismatch at component %d: expected %s but got %s.", i,
+                                 dtype_name(kernel_output_type(k, i)), dtype_name(element[i]->dtype));
     return NULL;
 }
 
@@ -279,7 +259,8 @@ static Error *run_from_string(KernelContext *k) {
     }
     if (w.failed || !name.len) return error_invalid("Could not parse string_handle as a valid ResourceHandle");
     if (!str_is(device, k->device->name))
-        return error_invalid("Attempted create an iterator on device \"%s\" from handle defined on device \"%.*s\"", k->device->name, STR_ARG(device));
+        return error_invalid("Attempted create an iterator on device \"%s\" from handle defined on device \"%.*s\"",
+                             k->device->name, STR_ARG(device));
     Resource *r = NULL;
     err = resource_find(kernel_resources(k), container, name, &iterator_resource_type, &r);
     if (err) return err;
@@ -316,7 +297,8 @@ static Error *run_save(KernelContext *k) {
 static void restore(KernelContext *k, void *arg) {
     const Tensor *t = k->in[1];
     Str bytes = STR("");
-    Error *err = t->count == 1 ? iterator_variant_get(tensor_variants(t), &bytes) : error_invalid("The state of an iterator is one variant");
+    Error *err = t->count == 1 ? iterator_variant_get(tensor_variants(t), &bytes)
+                               : error_invalid("The state of an iterator is one variant");
     IteratorState s = {.reader = wire_reader(bytes)};
     if (!err) err = iterator_resource_restore(arg, k, &s);
     done(k, arg, err);

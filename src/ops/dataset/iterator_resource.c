@@ -64,8 +64,10 @@ static void destroy_iterator(Resource *base) {
     free(r);
 }
 
-const ResourceType iterator_resource_type = {
-    .type_name = "N10tensorflow4data16IteratorResourceE", .what = "iterator", .destroy = destroy_iterator, .cancel = cancel_iterator};
+const ResourceType iterator_resource_type = {.type_name = "N10tensorflow4data16IteratorResourceE",
+                                             .what = "iterator",
+                                             .destroy = destroy_iterator,
+                                             .cancel = cancel_iterator};
 
 IteratorResource *iterator_resource_new(const DataType *types, int count) {
     IteratorResource *r = xcalloc(1, sizeof *r);
@@ -82,10 +84,12 @@ IteratorResource *iterator_resource_new(const DataType *types, int count) {
 Error *iterator_check_types(const IteratorResource *r, const DataType *types, int count) {
     if (!count || !r->type_count) return NULL;
     if (count != r->type_count)
-        return error_invalid("Number of components does not match: expected %d types but got %d.", r->type_count, count);
+        return error_invalid("Number of components does not match: expected %d types but got %d.", r->type_count,
+                             count);
     for (int i = 0; i < count; i++)
         if (types[i] != r->types[i])
-            return error_invalid("Data type mismatch at component %d: expected %s but got %s.", i, dtype_name(r->types[i]), dtype_name(types[i]));
+            return error_invalid("Data type mismatch at component %d: expected %s but got %s.", i,
+                                 dtype_name(r->types[i]), dtype_name(types[i]));
     return NULL;
 }
 
@@ -220,8 +224,9 @@ Error *iterator_resource_set_once(IteratorResource *r, KernelContext *k, Closure
 Error *iterator_resource_next(IteratorResource *r, KernelContext *k, Tensor ***element, int *count) {
     Walk *w = current_walk(r);
     if (!w)
-        return error_new(CODE_FAILED_PRECONDITION, "GetNext() failed because the iterator has not been initialized. Ensure that you have run the "
-                                                   "initializer operation for this iterator before getting the next element.");
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "GetNext() failed because the iterator has not been initialized. Ensure that you have run the "
+                         "initializer operation for this iterator before getting the next element.");
     Pull pull;
     IteratorContext c = pull_begin(&pull, r, k, w->scope);
     Error *err = walk_begin(w, &c);
@@ -244,8 +249,10 @@ Error *iterator_resource_next(IteratorResource *r, KernelContext *k, Tensor ***e
 Error *iterator_resource_save(IteratorResource *r, KernelContext *k, IteratorState *s) {
     Walk *w = current_walk(r);
     if (!w)
-        return error_new(CODE_FAILED_PRECONDITION, "Save() failed because the iterator has not been initialized. Ensure that you have run the initializer "
-                                                   "operation for this iterator before saving it.");
+        return error_new(
+            CODE_FAILED_PRECONDITION,
+            "Save() failed because the iterator has not been initialized. Ensure that you have run the initializer "
+            "operation for this iterator before saving it.");
     Pull pull;
     IteratorContext c = pull_begin(&pull, r, k, w->scope);
     Error *err = walk_begin(w, &c);
@@ -261,8 +268,9 @@ Error *iterator_resource_save(IteratorResource *r, KernelContext *k, IteratorSta
 Error *iterator_resource_restore(IteratorResource *r, KernelContext *k, IteratorState *s) {
     Walk *w = current_walk(r);
     if (!w)
-        return error_new(CODE_FAILED_PRECONDITION, "Restore() failed because the iterator has not been initialized. Ensure that you have run the "
-                                                   "initializer operation for this iterator before restoring it.");
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "Restore() failed because the iterator has not been initialized. Ensure that you have run the "
+                         "initializer operation for this iterator before restoring it.");
     Pull pull;
     IteratorContext c = pull_begin(&pull, r, k, w->scope);
     Error *err = walk_begin(w, &c);

@@ -1,4 +1,5 @@
-/* iterator_resource.h: IteratorResource, an iterator that steps share: set to a dataset, pulled one element at a time. */
+/* iterator_resource.h: IteratorResource, an iterator that steps share: set to a dataset, pulled one element at a time.
+ */
 #pragma once
 #include "ops/dataset/dataset.h"
 #include "runtime/resource.h"
@@ -19,7 +20,8 @@ Error *iterator_resource_save(IteratorResource *r, KernelContext *k, IteratorSta
 Error *iterator_resource_restore(IteratorResource *r, KernelContext *k, IteratorState *s) MUST_CHECK;
 /* Sets it to what a function without arguments returns, unless it is set. */
 Error *iterator_resource_set_once(IteratorResource *r, KernelContext *k, Closure *factory) MUST_CHECK;
-/* The handle becomes its owner (takes the reference). Whoever drops the last handle may be a thread that must not wait: `blocking` ends the walk. */
+/* The handle becomes its owner (takes the reference). Whoever drops the last handle may be a thread that must not wait:
+ * `blocking` ends the walk. */
 void iterator_resource_own(IteratorResource *take, ResourceHandle *handle, ThreadPool *blocking);
 
 /* They must be the same, unless one of the counts is 0. */

@@ -1,4 +1,5 @@
-/* iterator_state.c: fields of a message: 1 a number, 2 a tensor, 3 text, 4 a scalar that holds a window of elements: its types and content follow. */
+/* iterator_state.c: fields of a message: 1 a number, 2 a tensor, 3 text, 4 a scalar that holds a window of elements:
+ * its types and content follow. */
 #include "ops/dataset/iterator_state.h"
 
 #include <stdlib.h>
@@ -33,10 +34,12 @@ static Error *put_window(IteratorState *s, const Dataset *d) {
 Error *state_put_tensor(IteratorState *s, const Tensor *t) {
     const Dataset *window = window_in(t);
     if (window) return put_window(s, window);
-    if (t->dtype == DT_RESOURCE) return error_unimplemented("A resource handle cannot be saved in the state of an iterator");
+    if (t->dtype == DT_RESOURCE)
+        return error_unimplemented("A resource handle cannot be saved in the state of an iterator");
     for (int64_t i = 0; t->dtype == DT_VARIANT && i < t->count; i++) {
         const VariantType *type = tensor_variants(t)[i].type;
-        if (type && !type->encode) return error_unimplemented("A %s cannot be saved in the state of an iterator", type->type_name);
+        if (type && !type->encode)
+            return error_unimplemented("A %s cannot be saved in the state of an iterator", type->type_name);
     }
     StrBuf proto = {0};
     tensor_proto_encode(t, &proto);
@@ -72,8 +75,9 @@ Error *state_get_int(IteratorState *s, int64_t *out) {
 
 Error *state_get_range(IteratorState *s, int64_t min, int64_t max, int64_t *out) {
     Error *err = state_get_int(s, out);
-    if (!err && (*out < min || *out > max)) err = error_new(CODE_DATA_LOSS, "The saved state of the iterator has %lld where %lld to %lld is possible",
-                                                            (long long)*out, (long long)min, (long long)max);
+    if (!err && (*out < min || *out > max))
+        err = error_new(CODE_DATA_LOSS, "The saved state of the iterator has %lld where %lld to %lld is possible",
+                        (long long)*out, (long long)min, (long long)max);
     return err;
 }
 
@@ -108,7 +112,8 @@ static Error *get_window(IteratorState *s, Tensor **out) {
 Error *state_get_tensor(IteratorState *s, Tensor **out) {
     if (!wire_next(&s->reader)) return damaged();
     if (s->reader.field == STATE_WINDOW && s->reader.type == WIRE_VARINT) return get_window(s, out);
-    return s->reader.field == STATE_TENSOR && s->reader.type == WIRE_BYTES ? tensor_proto_decode(s->reader.bytes, out) : damaged();
+    return s->reader.field == STATE_TENSOR && s->reader.type == WIRE_BYTES ? tensor_proto_decode(s->reader.bytes, out)
+                                                                           : damaged();
 }
 
 Error *state_get_element(IteratorState *s, const DataType *types, int count, Tensor **out) {
@@ -116,7 +121,8 @@ Error *state_get_element(IteratorState *s, const DataType *types, int count, Ten
     for (int i = 0; !err && i < count; i++) {
         err = state_get_tensor(s, &out[i]);
         if (!err && out[i]->dtype != types[i])
-            err = error_new(CODE_DATA_LOSS, "The saved state of the iterator has a %s where a %s belongs", dtype_name(out[i]->dtype), dtype_name(types[i]));
+            err = error_new(CODE_DATA_LOSS, "The saved state of the iterator has a %s where a %s belongs",
+                            dtype_name(out[i]->dtype), dtype_name(types[i]));
     }
     for (int i = 0; err && i < count; i++) {
         tensor_unref(out[i]);

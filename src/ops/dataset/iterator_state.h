@@ -16,7 +16,8 @@ typedef struct IteratorState {
 
 void state_put_int(IteratorState *s, int64_t v);
 void state_put_text(IteratorState *s, Str v);
-Error *state_put_tensor(IteratorState *s, const Tensor *t) MUST_CHECK; /* Unimplemented for what has no serialised form */
+Error *state_put_tensor(IteratorState *s,
+                        const Tensor *t) MUST_CHECK; /* Unimplemented for what has no serialised form */
 Error *state_put_element(IteratorState *s, Tensor *const *e, int count) MUST_CHECK;
 void state_put_error(IteratorState *s, const Error *err); /* NULL is allowed */
 

@@ -29,7 +29,8 @@ static Error *encode_state(const void *object, StrBuf *metadata, StrBuf *tensors
     return NULL;
 }
 
-static const VariantType saved_state_type = {.type_name = "rill::IteratorState", .ref = ref_state, .unref = unref_state, .encode = encode_state};
+static const VariantType saved_state_type = {
+    .type_name = "rill::IteratorState", .ref = ref_state, .unref = unref_state, .encode = encode_state};
 
 static SavedState *state_new(Str bytes) {
     SavedState *s = xcalloc(1, sizeof *s);
@@ -55,7 +56,8 @@ void iterator_variant_set(Variant *v, Str state) {
 }
 
 Error *iterator_variant_get(const Variant *v, Str *state) {
-    if (v->type != &saved_state_type) return error_invalid("The variant is not the saved state of an iterator of this runtime");
+    if (v->type != &saved_state_type)
+        return error_invalid("The variant is not the saved state of an iterator of this runtime");
     const SavedState *s = v->object;
     *state = (Str){s->bytes, s->len};
     return NULL;

@@ -7,5 +7,5 @@
 
 extern const VariantDecoder iterator_variant_decoder;
 
-void iterator_variant_set(Variant *v, Str state);                          /* a copy of state */
+void iterator_variant_set(Variant *v, Str state);                     /* a copy of state */
 Error *iterator_variant_get(const Variant *v, Str *state) MUST_CHECK; /* borrowed */

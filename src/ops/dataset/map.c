@@ -7,19 +7,16 @@
 #include "ops/op_list.h"
 
 const OpDef dataset_map_ops[] = {
-    {"MapDataset",
-     "input_dataset: variant, other_arguments: Targuments -> handle: variant",
+    {"MapDataset", "input_dataset: variant, other_arguments: Targuments -> handle: variant",
      "f: func; Targuments: list(type) >= 0; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; "
      "use_inter_op_parallelism: bool = true; preserve_cardinality: bool = false; force_synchronous: bool = false; "
      "metadata: string = ''",
      0},
-    {"ExperimentalMapDataset",
-     "input_dataset: variant, other_arguments: Targuments -> handle: variant",
+    {"ExperimentalMapDataset", "input_dataset: variant, other_arguments: Targuments -> handle: variant",
      "f: func; Targuments: list(type) >= 0; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; "
      "use_inter_op_parallelism: bool = true; preserve_cardinality: bool = false; force_synchronous: bool = false",
      0},
-    {"FilterDataset",
-     "input_dataset: variant, other_arguments: Targuments -> handle: variant",
+    {"FilterDataset", "input_dataset: variant, other_arguments: Targuments -> handle: variant",
      "predicate: func; Targuments: list(type) >= 0; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; "
      "metadata: string = ''",
      0},
@@ -28,17 +25,13 @@ const OpDef dataset_map_ops[] = {
      "predicate: func; deterministic: string = 'default'; Targuments: list(type) >= 0; output_types: list(type) >= "
      "1; output_shapes: list(shape) >= 1; metadata: string = ''",
      0},
-    {"TakeWhileDataset",
-     "input_dataset: variant, other_arguments: Targuments -> handle: variant",
+    {"TakeWhileDataset", "input_dataset: variant, other_arguments: Targuments -> handle: variant",
      "predicate: func; Targuments: list(type) >= 0; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; "
      "metadata: string = ''",
      0},
-    {"ExperimentalTakeWhileDataset",
-     "input_dataset: variant, other_arguments: Targuments -> handle: variant",
-     "predicate: func; Targuments: list(type) >= 0; output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
-    {"ScanDataset",
-     "input_dataset: variant, initial_state: Tstate, other_arguments: Targuments -> handle: variant",
+    {"ExperimentalTakeWhileDataset", "input_dataset: variant, other_arguments: Targuments -> handle: variant",
+     "predicate: func; Targuments: list(type) >= 0; output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
+    {"ScanDataset", "input_dataset: variant, initial_state: Tstate, other_arguments: Targuments -> handle: variant",
      "f: func; Tstate: list(type) >= 1; Targuments: list(type) >= 0; output_types: list(type) >= 1; output_shapes: "
      "list(shape) >= 1; preserve_cardinality: bool = false; use_default_device: bool = true; metadata: string = ''",
      0},
@@ -82,13 +75,17 @@ static Error *next_mapped(DatasetIterator *it, IteratorContext *c, Tensor **out,
     Tensor **element = tuple_new(in->component_count);
     Error *err = iterator_next(it->input, c, element, end);
     if (!err && !*end)
-        err = map_result(dataset_call(d->closure, c, element, in->component_count, d->types, d->component_count, out), ((MapDataset *)d)->keep_count, end);
+        err = map_result(dataset_call(d->closure, c, element, in->component_count, d->types, d->component_count, out),
+                         ((MapDataset *)d)->keep_count, end);
     tuple_free(element, in->component_count);
     return err;
 }
 
-static const DatasetKind map_kind = {
-    .name = "Map", .size = sizeof(MapDataset), .cardinality = count_mapped, .start = iterator_start_input, .next = next_mapped};
+static const DatasetKind map_kind = {.name = "Map",
+                                     .size = sizeof(MapDataset),
+                                     .cardinality = count_mapped,
+                                     .start = iterator_start_input,
+                                     .next = next_mapped};
 
 static Error *run_map(KernelContext *k) {
     Dataset *in = NULL, *d = NULL;
@@ -206,12 +203,14 @@ static Error *start_scan(DatasetIterator *it, IteratorContext *c) {
 static Error *next_scanned(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
     ScanDataset *d = (ScanDataset *)it->dataset;
     ScanIterator *s = (ScanIterator *)it;
-    int in_count = it->dataset->inputs[0]->component_count, n = d->state_count, out_count = it->dataset->component_count;
+    int in_count = it->dataset->inputs[0]->component_count, n = d->state_count,
+        out_count = it->dataset->component_count;
     Tensor **args = tuple_new(n + in_count), **rets = tuple_new(n + out_count);
     Error *err = iterator_next(it->input, c, args + n, end);
     if (!err && !*end) {
         tuple_copy(args, s->state, n);
-        err = map_result(dataset_call(it->dataset->closure, c, args, n + in_count, d->types, n + out_count, rets), d->keep_count, end);
+        err = map_result(dataset_call(it->dataset->closure, c, args, n + in_count, d->types, n + out_count, rets),
+                         d->keep_count, end);
     }
     if (!err && !*end) {
         tuple_clear(s->state, n);

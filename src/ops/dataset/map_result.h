@@ -4,5 +4,6 @@
 
 #include "base/error.h"
 
-/* OutOfRange from the function ends the sequence, unless it must keep its count: then it is an error of another kind. Takes err. */
+/* OutOfRange from the function ends the sequence, unless it must keep its count: then it is an error of another kind.
+ * Takes err. */
 Error *map_result(Error *err, bool keep_count, bool *end);

@@ -11,10 +11,8 @@ const OpDef dataset_optional_ops[] = {
     {"OptionalFromValue", "components: Toutput_types -> optional: variant", "Toutput_types: list(type) >= 1", 0},
     {"OptionalNone", "-> optional: variant", "", 0},
     {"OptionalHasValue", "optional: variant -> has_value: bool", "", 0},
-    {"OptionalGetValue",
-     "optional: variant -> components: output_types",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     0},
+    {"OptionalGetValue", "optional: variant -> components: output_types",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
     {0},
 };
 
@@ -35,7 +33,8 @@ static void unref_optional(void *object) {
     free(o);
 }
 
-static const VariantType optional_type = {.type_name = "tensorflow::data::Optional", .ref = ref_optional, .unref = unref_optional};
+static const VariantType optional_type = {
+    .type_name = "tensorflow::data::Optional", .ref = ref_optional, .unref = unref_optional};
 
 void kernel_set_optional(KernelContext *k, int out, Tensor **element, int count) {
     Optional *o = xcalloc(1, sizeof *o);
@@ -52,9 +51,12 @@ void kernel_set_optional(KernelContext *k, int out, Tensor **element, int count)
 
 static Error *find_optional(KernelContext *k, const Optional **out) {
     const Tensor *t = k->in[0];
-    if (t->shape.rank != 0) return error_invalid("Input to %.*s must be a scalar tensor containing an OptionalVariant object.", STR_ARG(k->node->op));
+    if (t->shape.rank != 0)
+        return error_invalid("Input to %.*s must be a scalar tensor containing an OptionalVariant object.",
+                             STR_ARG(k->node->op));
     const Variant *v = tensor_variants(t);
-    if (v->type != &optional_type) return error_invalid("Input to %.*s must be an OptionalVariant object.", STR_ARG(k->node->op));
+    if (v->type != &optional_type)
+        return error_invalid("Input to %.*s must be an OptionalVariant object.", STR_ARG(k->node->op));
     *out = v->object;
     return NULL;
 }
@@ -84,11 +86,13 @@ static Error *run_get_value(KernelContext *k) {
     Error *err = find_optional(k, &o);
     if (err) return err;
     if (!o->element) return error_invalid("The given optional does not have a value.");
-    if (o->count != k->output_count) return error_invalid("The given optional has %d components, expected %d.", o->count, k->output_count);
+    if (o->count != k->output_count)
+        return error_invalid("The given optional has %d components, expected %d.", o->count, k->output_count);
     for (int i = 0; i < o->count; i++)
         if (o->element[i]->dtype != kernel_output_type(k, i))
-            return error_invalid("The given optional does not match the expected type for component %d. Expected: %s. Actual: %s.", i,
-                                 dtype_name(kernel_output_type(k, i)), dtype_name(o->element[i]->dtype));
+            return error_invalid(
+                "The given optional does not match the expected type for component %d. Expected: %s. Actual: %s.", i,
+                dtype_name(kernel_output_type(k, i)), dtype_name(o->element[i]->dtype));
     for (int i = 0; i < o->count; i++) kernel_set_output(k, i, tensor_ref(o->element[i]));
     return NULL;
 }

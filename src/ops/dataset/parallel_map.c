@@ -1,6 +1,7 @@
 /* parallel_map.c: ParallelMapDataset, MapAndBatchDataset: several calls of the function at once, results in order.
 
-   One thread pulls the input and starts calls, which run on the compute pool; at most `limit` calls or results are there at a time. */
+   One thread pulls the input and starts calls, which run on the compute pool; at most `limit` calls or results are
+   there at a time. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -172,7 +173,8 @@ static bool first_is_done(void *arg) {
 static Error *start_thread(ParallelMapIterator *p) {
     const Call *last = p->count ? p->ring[(p->head + p->count - 1) % p->limit] : NULL;
     if (p->started || (last && last->end)) return NULL; /* the latter: as restored */
-    if (pthread_create(&p->thread, NULL, run_calls, p) != 0) return error_new(CODE_RESOURCE_EXHAUSTED, "A thread to map elements could not be started");
+    if (pthread_create(&p->thread, NULL, run_calls, p) != 0)
+        return error_new(CODE_RESOURCE_EXHAUSTED, "A thread to map elements could not be started");
     pthread_setname_np(p->thread, "parallel_map");
     p->started = true;
     return NULL;

@@ -6,8 +6,7 @@
 #include "ops/op_list.h"
 
 const OpDef dataset_prefetch_ops[] = {
-    {"PrefetchDataset",
-     "input_dataset: variant, buffer_size: int64 -> handle: variant",
+    {"PrefetchDataset", "input_dataset: variant, buffer_size: int64 -> handle: variant",
      "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; slack_period: int = 0; legacy_autotune: bool ="
      " true; buffer_size_min: int = 0; metadata: string = ''",
      0},
@@ -106,7 +105,8 @@ static bool has_slot(void *arg) {
 static Error *start_thread(Prefetcher *p) {
     bool complete = p->count && p->ring[(p->head + p->count - 1) % p->capacity].end; /* as restored */
     if (p->started || complete) return NULL;
-    if (pthread_create(&p->thread, NULL, run_ahead, p) != 0) return error_new(CODE_RESOURCE_EXHAUSTED, "A thread to prefetch could not be started");
+    if (pthread_create(&p->thread, NULL, run_ahead, p) != 0)
+        return error_new(CODE_RESOURCE_EXHAUSTED, "A thread to prefetch could not be started");
     pthread_setname_np(p->thread, "prefetch");
     p->started = true;
     return NULL;

@@ -6,31 +6,20 @@
 #include "ops/op_list.h"
 
 const OpDef dataset_sequence_ops[] = {
-    {"TakeDataset",
-     "input_dataset: variant, count: int64 -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''",
-     0},
-    {"SkipDataset",
-     "input_dataset: variant, count: int64 -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''",
-     0},
-    {"ShardDataset",
-     "input_dataset: variant, num_shards: int64, index: int64 -> handle: variant",
+    {"TakeDataset", "input_dataset: variant, count: int64 -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''", 0},
+    {"SkipDataset", "input_dataset: variant, count: int64 -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''", 0},
+    {"ShardDataset", "input_dataset: variant, num_shards: int64, index: int64 -> handle: variant",
      "require_non_empty: bool = false; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: "
      "string = ''",
      0},
-    {"RepeatDataset",
-     "input_dataset: variant, count: int64 -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''",
-     0},
-    {"ZipDataset",
-     "input_datasets: N * variant -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; N: int >= 1; metadata: string = ''",
-     0},
-    {"ConcatenateDataset",
-     "input_dataset: variant, another_dataset: variant -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''",
-     0},
+    {"RepeatDataset", "input_dataset: variant, count: int64 -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''", 0},
+    {"ZipDataset", "input_datasets: N * variant -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; N: int >= 1; metadata: string = ''", 0},
+    {"ConcatenateDataset", "input_dataset: variant, another_dataset: variant -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''", 0},
     {0},
 };
 
@@ -124,10 +113,14 @@ static Error *next_of_shard(DatasetIterator *it, IteratorContext *c, Tensor **ou
     bool too_few = it->input && d->non_empty && t->at < d->count;
     end_input(it);
     if (too_few)
-        return error_invalid("Could not apply FILE based sharding: there aren't enough elements in this dataset for each shard to have at least one element "
-                             "(# elems = %lld, # shards = %lld). If you are using datasets with distribution strategy, consider setting the auto sharding "
-                             "policy to either DATA or OFF using the `experimental_distribute.auto_shard_policy` option of `tf.data.Options()`.",
-                             (long long)t->at, (long long)d->count);
+        return error_invalid(
+            "Could not apply FILE based sharding: there aren't enough elements in this dataset for each shard to have "
+            "at least one element "
+            "(# elems = %lld, # shards = %lld). If you are using datasets with distribution strategy, consider setting "
+            "the auto sharding "
+            "policy to either DATA or OFF using the `experimental_distribute.auto_shard_policy` option of "
+            "`tf.data.Options()`.",
+            (long long)t->at, (long long)d->count);
     return NULL;
 }
 
@@ -170,9 +163,11 @@ static int64_t count_repeated(const Dataset *d) {
     return __builtin_mul_overflow(n, rounds, &all) ? CARDINALITY_INFINITE : all;
 }
 
-#define COUNTED(kind_name, start_fn, next_fn, count_fn)                                                                                          \
-    { .name = kind_name, .size = sizeof(CountedDataset), .iterator_size = sizeof(CountedIterator), .start = start_fn, .next = next_fn,           \
-      .cardinality = count_fn, .save = save_counted, .restore = restore_counted }
+#define COUNTED(kind_name, start_fn, next_fn, count_fn)                                                               \
+    {                                                                                                                 \
+        .name = kind_name, .size = sizeof(CountedDataset), .iterator_size = sizeof(CountedIterator),                  \
+        .start = start_fn, .next = next_fn, .cardinality = count_fn, .save = save_counted, .restore = restore_counted \
+    }
 static const DatasetKind take_kind = COUNTED("Take", iterator_start_input, next_taken, count_taken);
 static const DatasetKind skip_kind = COUNTED("Skip", iterator_start_input, next_after_skip, count_after_skip);
 static const DatasetKind shard_kind = COUNTED("Shard", iterator_start_input, next_of_shard, count_shard);
@@ -210,9 +205,12 @@ static Error *run_shard(KernelContext *k) {
     if (!err) err = kernel_int64(k, 1, "num_shards", &shards);
     if (!err) err = kernel_int64(k, 2, "index", &index);
     if (!err) err = node_attr_bool(k->node, "require_non_empty", &non_empty);
-    if (!err && shards <= 0) err = error_invalid("Number of shards must be greater than zero (currently num_shards = %lld).", (long long)shards);
+    if (!err && shards <= 0)
+        err = error_invalid("Number of shards must be greater than zero (currently num_shards = %lld).",
+                            (long long)shards);
     if (!err && (index < 0 || index >= shards))
-        err = error_invalid("Index must be between 0 and %lld (currently index = %lld).", (long long)shards - 1, (long long)index);
+        err = error_invalid("Index must be between 0 and %lld (currently index = %lld).", (long long)shards - 1,
+                            (long long)index);
     if (err) return err;
     CountedDataset *d = (CountedDataset *)dataset_like(&shard_kind, in);
     d->count = shards;
@@ -234,7 +232,8 @@ static Error *start_many(DatasetIterator *it, IteratorContext *c) {
     ManyIterator *m = (ManyIterator *)it;
     m->inputs = xcalloc((size_t)it->dataset->input_count + 1, sizeof *m->inputs);
     Error *err = NULL;
-    for (int i = 0; !err && i < it->dataset->input_count; i++) err = dataset_iterate(it->dataset->inputs[i], c, &m->inputs[i]);
+    for (int i = 0; !err && i < it->dataset->input_count; i++)
+        err = dataset_iterate(it->dataset->inputs[i], c, &m->inputs[i]);
     return err;
 }
 

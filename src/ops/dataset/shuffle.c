@@ -1,7 +1,7 @@
 /* shuffle.c: ShuffleDataset, ShuffleAndRepeatDataset, and the generators of their seeds.
 
-   The order for given seeds is TensorFlow's: a ring of buffer_size elements in which each pass over the input is a slice; the next element is drawn
-   from the oldest slice. Every pass has seeds of its own. */
+   The order for given seeds is TensorFlow's: a ring of buffer_size elements in which each pass over the input is a
+   slice; the next element is drawn from the oldest slice. Every pass has seeds of its own. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,15 +11,12 @@
 #include "ops/op_list.h"
 
 const OpDef dataset_shuffle_ops[] = {
-    {"ShuffleDataset",
-     "input_dataset: variant, buffer_size: int64, seed: int64, seed2: int64 -> handle: variant",
+    {"ShuffleDataset", "input_dataset: variant, buffer_size: int64, seed: int64, seed2: int64 -> handle: variant",
      "reshuffle_each_iteration: bool = true; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; "
      "metadata: string = ''",
      0},
-    {"ShuffleDatasetV2",
-     "input_dataset: variant, buffer_size: int64, seed_generator: resource -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''",
-     OP_STATEFUL},
+    {"ShuffleDatasetV2", "input_dataset: variant, buffer_size: int64, seed_generator: resource -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''", OP_STATEFUL},
     {"ShuffleDatasetV3",
      "input_dataset: variant, buffer_size: int64, seed: int64, seed2: int64, seed_generator: resource -> handle: "
      "variant",
@@ -38,13 +35,9 @@ const OpDef dataset_shuffle_ops[] = {
      "metadata: string = ''",
      OP_STATEFUL},
     {"DummySeedGenerator", "-> handle: resource", "", OP_STATEFUL},
-    {"AnonymousSeedGenerator",
-     "seed: int64, seed2: int64, reshuffle: bool -> handle: resource, deleter: variant",
-     "",
+    {"AnonymousSeedGenerator", "seed: int64, seed2: int64, reshuffle: bool -> handle: resource, deleter: variant", "",
      OP_STATEFUL},
-    {"AnonymousRandomSeedGenerator",
-     "seed: int64, seed2: int64 -> handle: resource, deleter: variant",
-     "",
+    {"AnonymousRandomSeedGenerator", "seed: int64, seed2: int64 -> handle: resource, deleter: variant", "",
      OP_STATEFUL},
     {"DeleteSeedGenerator", "handle: resource, deleter: variant ->", "", OP_STATEFUL},
     {"DeleteRandomSeedGenerator", "handle: resource, deleter: variant ->", "", OP_STATEFUL},
@@ -247,14 +240,16 @@ static Error *save_shuffle(DatasetIterator *it, IteratorState *w) {
     ShuffleIterator *s = (ShuffleIterator *)it;
     SeedGenerator *g = ((ShuffleDataset *)it->dataset)->seeds;
     pthread_mutex_lock(&g->mutex);
-    int64_t numbers[] = {(int64_t)g->seed, (int64_t)g->seed2, g->drawn, (int64_t)s->seed, (int64_t)s->seed2, s->drawn, s->pass, s->produced, s->slice_count};
+    int64_t numbers[] = {(int64_t)g->seed, (int64_t)g->seed2, g->drawn,    (int64_t)s->seed, (int64_t)s->seed2,
+                         s->drawn,         s->pass,           s->produced, s->slice_count};
     pthread_mutex_unlock(&g->mutex);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) state_put_int(w, numbers[i]);
     Error *err = NULL;
     for (int i = 0; i < s->slice_count; i++) {
         state_put_int(w, s->slices[i].start);
         state_put_int(w, s->slices[i].end);
-        for (int64_t j = s->slices[i].start; !err && j < s->slices[i].end; j++) err = state_put_element(w, *ring_at(s, j), it->dataset->component_count);
+        for (int64_t j = s->slices[i].start; !err && j < s->slices[i].end; j++)
+            err = state_put_element(w, *ring_at(s, j), it->dataset->component_count);
     }
     return err ? err : iterator_save_input(it, w);
 }
@@ -266,7 +261,9 @@ static Error *restore_slices(ShuffleIterator *s, IteratorState *r, int64_t count
         Slice slice = {0};
         int64_t room = ((const ShuffleDataset *)d)->buffer_size - s->element_count;
         err = state_get_range(r, 0, INT64_MAX, &slice.start);
-        if (!err) err = state_get_range(r, slice.start, room < INT64_MAX - slice.start ? slice.start + room : INT64_MAX, &slice.end);
+        if (!err)
+            err = state_get_range(r, slice.start, room < INT64_MAX - slice.start ? slice.start + room : INT64_MAX,
+                                  &slice.end);
         if (err) return err;
         for (int64_t j = slice.start; !err && j < slice.end; j++) {
             Tensor **element = tuple_new(d->component_count);
@@ -345,7 +342,8 @@ static Error *make_shuffle(KernelContext *k, bool has_seeds, bool has_count, boo
     SeedGenerator *seeds = NULL;
     Error *err = kernel_dataset(k, 0, &in);
     if (!err) err = kernel_int64(k, 1, "buffer_size", &size);
-    if (!err && size <= 0 && size != -2 && size != -1) err = error_invalid("buffer_size must be greater than zero or UNKNOWN_CARDINALITY");
+    if (!err && size <= 0 && size != -2 && size != -1)
+        err = error_invalid("buffer_size must be greater than zero or UNKNOWN_CARDINALITY");
     if (!err && has_seeds) err = kernel_int64(k, at++, "seed", &seed);
     if (!err && has_seeds) err = kernel_int64(k, at++, "seed2", &seed2);
     if (!err && has_count) err = kernel_int64(k, at++, "count", &count);

@@ -9,37 +9,26 @@
 #include "ops/tensor_list.h"
 
 const OpDef dataset_source_ops[] = {
-    {"TensorDataset",
-     "components: Toutput_types -> handle: variant",
-     "Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''",
-     OP_STATEFUL},
-    {"TensorSliceDataset",
-     "components: Toutput_types -> handle: variant",
+    {"TensorDataset", "components: Toutput_types -> handle: variant",
+     "Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''", OP_STATEFUL},
+    {"TensorSliceDataset", "components: Toutput_types -> handle: variant",
      "Toutput_types: list(type) >= 1; output_shapes: list(shape) >= 1; is_files: bool = false; metadata: string = "
      "''; replicate_on_split: bool = false",
      OP_STATEFUL},
-    {"SparseTensorSliceDataset",
-     "indices: int64, values: Tvalues, dense_shape: int64 -> handle: variant",
-     "Tvalues: type",
-     OP_STATEFUL},
-    {"RangeDataset",
-     "start: int64, stop: int64, step: int64 -> handle: variant",
+    {"SparseTensorSliceDataset", "indices: int64, values: Tvalues, dense_shape: int64 -> handle: variant",
+     "Tvalues: type", OP_STATEFUL},
+    {"RangeDataset", "start: int64, stop: int64, step: int64 -> handle: variant",
      "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''; replicate_on_split: "
      "bool = false",
      OP_STATEFUL},
-    {"RandomDataset",
-     "seed: int64, seed2: int64 -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''",
-     OP_STATEFUL},
-    {"RandomDatasetV2",
-     "seed: int64, seed2: int64, seed_generator: resource -> handle: variant",
+    {"RandomDataset", "seed: int64, seed2: int64 -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''", OP_STATEFUL},
+    {"RandomDatasetV2", "seed: int64, seed2: int64, seed_generator: resource -> handle: variant",
      "rerandomize_each_iteration: bool = false; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; "
      "metadata: string = ''",
      OP_STATEFUL},
-    {"ExperimentalRandomDataset",
-     "seed: int64, seed2: int64 -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1",
-     OP_STATEFUL},
+    {"ExperimentalRandomDataset", "seed: int64, seed2: int64 -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", OP_STATEFUL},
     {"GeneratorDataset",
      "init_func_other_args: Tinit_func_args, next_func_other_args: Tnext_func_args, finalize_func_other_args: "
      "Tfinalize_func_args -> handle: variant",
@@ -47,8 +36,7 @@ const OpDef dataset_source_ops[] = {
      "list(type) >= 0; Tfinalize_func_args: list(type) >= 0; output_types: list(type) >= 1; output_shapes: "
      "list(shape) >= 1; metadata: string = ''",
      OP_STATEFUL},
-    {"ListDataset",
-     "tensors: Tinput_types -> handle: variant",
+    {"ListDataset", "tensors: Tinput_types -> handle: variant",
      "Tinput_types: list(type) >= 1; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: "
      "string = ''",
      OP_STATEFUL},
@@ -122,9 +110,12 @@ static Error *restore_count(DatasetIterator *it, IteratorContext *c, IteratorSta
     return state_get_range(s, 0, INT64_MAX, &((CountIterator *)it)->next);
 }
 
-#define TENSORS(kind_name, next_fn)                                                                                                            \
-    { .name = kind_name, .size = sizeof(TensorsDataset), .iterator_size = sizeof(CountIterator), .destroy = destroy_tensors,                   \
-      .cardinality = count_rows, .next = next_fn, .save = save_count, .restore = restore_count }
+#define TENSORS(kind_name, next_fn)                                                                 \
+    {                                                                                               \
+        .name = kind_name, .size = sizeof(TensorsDataset), .iterator_size = sizeof(CountIterator),  \
+        .destroy = destroy_tensors, .cardinality = count_rows, .next = next_fn, .save = save_count, \
+        .restore = restore_count                                                                    \
+    }
 static const DatasetKind tensors_kind = TENSORS("Tensor", next_tensors);
 static const DatasetKind slices_kind = TENSORS("TensorSlice", next_slice);
 static const DatasetKind list_kind = TENSORS("List", next_in_list);
@@ -151,10 +142,12 @@ static Error *run_tensors(KernelContext *k) {
 
 static Error *run_slices(KernelContext *k) {
     for (int i = 0; i < k->input_count; i++) {
-        if (k->in[i]->shape.rank < 1) return error_invalid("All elements must be batched, but component %d is a scalar", i);
+        if (k->in[i]->shape.rank < 1)
+            return error_invalid("All elements must be batched, but component %d is a scalar", i);
         if (k->in[i]->shape.dims[0] != k->in[0]->shape.dims[0])
-            return error_invalid("Incompatible shapes at component %d of the slices: dimension 0 is %lld, of component 0 it is %lld", i,
-                                 (long long)k->in[i]->shape.dims[0], (long long)k->in[0]->shape.dims[0]);
+            return error_invalid(
+                "Incompatible shapes at component %d of the slices: dimension 0 is %lld, of component 0 it is %lld", i,
+                (long long)k->in[i]->shape.dims[0], (long long)k->in[0]->shape.dims[0]);
     }
     TensorsDataset *d = NULL;
     Error *err = make_tensors(k, &slices_kind, "Toutput_types", &d);
@@ -200,8 +193,10 @@ static Error *next_sparse(DatasetIterator *it, IteratorContext *c, Tensor **out,
     if (!err) err = tensor_new(DT_INT64, &dims, &out[2]);
     if (err) return err;
     for (int64_t e = from; e < to; e++)
-        elements_copy(DT_INT64, tensor_i64(out[0]) + (e - from) * (rank - 1), tensor_i64(indices) + e * rank + 1, rank - 1);
-    elements_copy(values->dtype, out[1]->data, (const char *)values->data + (size_t)from * dtype_size(values->dtype), to - from);
+        elements_copy(DT_INT64, tensor_i64(out[0]) + (e - from) * (rank - 1), tensor_i64(indices) + e * rank + 1,
+                      rank - 1);
+    elements_copy(values->dtype, out[1]->data, (const char *)values->data + (size_t)from * dtype_size(values->dtype),
+                  to - from);
     elements_copy(DT_INT64, out[2]->data, tensor_i64(shape) + 1, rank - 1);
     return NULL;
 }
@@ -210,19 +205,28 @@ static const DatasetKind sparse_kind = TENSORS("SparseTensorSlice", next_sparse)
 
 static Error *run_sparse_slices(KernelContext *k) {
     const Tensor *indices = k->in[0], *values = k->in[1], *shape = k->in[2];
-    if (indices->shape.rank != 2) return error_invalid("Input indices must be a matrix. Got: %s", shape_text(&indices->shape).text);
-    if (values->shape.rank != 1) return error_invalid("Input values must be a vector. Got: %s", shape_text(&values->shape).text);
-    if (shape->shape.rank != 1) return error_invalid("Input shape must be a vector. Got: %s", shape_text(&shape->shape).text);
+    if (indices->shape.rank != 2)
+        return error_invalid("Input indices must be a matrix. Got: %s", shape_text(&indices->shape).text);
+    if (values->shape.rank != 1)
+        return error_invalid("Input values must be a vector. Got: %s", shape_text(&values->shape).text);
+    if (shape->shape.rank != 1)
+        return error_invalid("Input shape must be a vector. Got: %s", shape_text(&shape->shape).text);
     int64_t n = indices->shape.dims[0], rank = indices->shape.dims[1];
-    if (values->count != n) return error_invalid("Number of values must match first dimension of indices. Got %lld values, indices shape: %s",
-                                                 (long long)values->count, shape_text(&indices->shape).text);
-    if (shape->count != rank) return error_invalid("Number of dimensions must match second dimension of indices. Got %lld dimensions, indices shape: %s",
-                                                   (long long)shape->count, shape_text(&indices->shape).text);
+    if (values->count != n)
+        return error_invalid(
+            "Number of values must match first dimension of indices. Got %lld values, indices shape: %s",
+            (long long)values->count, shape_text(&indices->shape).text);
+    if (shape->count != rank)
+        return error_invalid(
+            "Number of dimensions must match second dimension of indices. Got %lld dimensions, indices shape: %s",
+            (long long)shape->count, shape_text(&indices->shape).text);
     if (rank < 1) return error_invalid("The shape argument requires at least one element.");
     for (int64_t i = 1; i < n; i++)
         if (tensor_i64(indices)[i * rank] < tensor_i64(indices)[(i - 1) * rank])
-            return error_unimplemented("The SparseTensor must be ordered in the batch dimension; handling arbitrarily ordered input is not currently "
-                                       "supported.");
+            return error_unimplemented(
+                "The SparseTensor must be ordered in the batch dimension; handling arbitrarily ordered input is not "
+                "currently "
+                "supported.");
     DataType types[] = {DT_INT64, values->dtype, DT_INT64};
     TensorsDataset *d = (TensorsDataset *)dataset_new(&sparse_kind, types, 3, NULL, 0);
     d->tensors = tuple_new(3);
@@ -242,8 +246,11 @@ typedef struct RangeDataset {
 
 static int64_t count_range(const Dataset *d) {
     const RangeDataset *r = (const RangeDataset *)d;
-    if (r->step > 0) return r->start >= r->stop ? 0 : (int64_t)(((uint64_t)r->stop - (uint64_t)r->start - 1) / (uint64_t)r->step + 1);
-    return r->start <= r->stop ? 0 : (int64_t)(((uint64_t)r->start - (uint64_t)r->stop - 1) / (0 - (uint64_t)r->step) + 1);
+    if (r->step > 0)
+        return r->start >= r->stop ? 0
+                                   : (int64_t)(((uint64_t)r->stop - (uint64_t)r->start - 1) / (uint64_t)r->step + 1);
+    return r->start <= r->stop ? 0
+                               : (int64_t)(((uint64_t)r->start - (uint64_t)r->stop - 1) / (0 - (uint64_t)r->step) + 1);
 }
 
 static Error *next_in_range(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
@@ -261,16 +268,35 @@ static Error *next_in_range(DatasetIterator *it, IteratorContext *c, Tensor **ou
     Error *err = tensor_new(type, &SHAPE_SCALAR, &out[0]);
     if (err) return err;
     switch (type) {
-    case DT_INT32: *tensor_i32(out[0]) = (int32_t)v; break;
-    case DT_UINT32: *(uint32_t *)out[0]->data = (uint32_t)v; break;
-    case DT_UINT64: *(uint64_t *)out[0]->data = (uint64_t)v; break;
-    case DT_INT16: *(int16_t *)out[0]->data = (int16_t)v; break;
-    case DT_UINT16: *(uint16_t *)out[0]->data = (uint16_t)v; break;
-    case DT_INT8: *(int8_t *)out[0]->data = (int8_t)v; break;
-    case DT_UINT8: *tensor_u8(out[0]) = (uint8_t)v; break;
-    case DT_FLOAT: *tensor_f32(out[0]) = (float)v; break;
-    case DT_DOUBLE: *tensor_f64(out[0]) = (double)v; break;
-    default: return error_invalid("Unsupported data type: %s", dtype_name(type));
+        case DT_INT32:
+            *tensor_i32(out[0]) = (int32_t)v;
+            break;
+        case DT_UINT32:
+            *(uint32_t *)out[0]->data = (uint32_t)v;
+            break;
+        case DT_UINT64:
+            *(uint64_t *)out[0]->data = (uint64_t)v;
+            break;
+        case DT_INT16:
+            *(int16_t *)out[0]->data = (int16_t)v;
+            break;
+        case DT_UINT16:
+            *(uint16_t *)out[0]->data = (uint16_t)v;
+            break;
+        case DT_INT8:
+            *(int8_t *)out[0]->data = (int8_t)v;
+            break;
+        case DT_UINT8:
+            *tensor_u8(out[0]) = (uint8_t)v;
+            break;
+        case DT_FLOAT:
+            *tensor_f32(out[0]) = (float)v;
+            break;
+        case DT_DOUBLE:
+            *tensor_f64(out[0]) = (double)v;
+            break;
+        default:
+            return error_invalid("Unsupported data type: %s", dtype_name(type));
     }
     return NULL;
 }
@@ -386,19 +412,16 @@ static Error *run_random(KernelContext *k) {
 
 static Error *run_generator(KernelContext *k) {
     (void)k;
-    return error_unimplemented("GeneratorDataset: Dataset.from_generator calls Python code in the process that runs the graph, and this server "
-                               "has no Python. Feed the data, or read it from tensors or files.");
+    return error_unimplemented(
+        "GeneratorDataset: Dataset.from_generator calls Python code in the process that runs the graph, and this "
+        "server "
+        "has no Python. Feed the data, or read it from tensors or files.");
 }
 
 const KernelDef dataset_source_cpu[] = {
-    {"TensorDataset", .run = run_tensors},
-    {"TensorSliceDataset", .run = run_slices},
-    {"ListDataset", .run = run_list},
-    {"SparseTensorSliceDataset", .run = run_sparse_slices},
-    {"RangeDataset", .run = run_range},
-    {"RandomDataset", .run = run_random},
-    {"RandomDatasetV2", .run = run_random},
-    {"ExperimentalRandomDataset", .run = run_random},
-    {"GeneratorDataset", .run = run_generator},
-    {0},
+    {"TensorDataset", .run = run_tensors},      {"TensorSliceDataset", .run = run_slices},
+    {"ListDataset", .run = run_list},           {"SparseTensorSliceDataset", .run = run_sparse_slices},
+    {"RangeDataset", .run = run_range},         {"RandomDataset", .run = run_random},
+    {"RandomDatasetV2", .run = run_random},     {"ExperimentalRandomDataset", .run = run_random},
+    {"GeneratorDataset", .run = run_generator}, {0},
 };

@@ -10,12 +10,9 @@
 const OpDef dataset_window_ops[] = {
     {"WindowDataset",
      "input_dataset: variant, size: int64, shift: int64, stride: int64, drop_remainder: bool -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''",
-     0},
-    {"WindowOp",
-     "inputs: Tinputs -> handle: variant",
-     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; Tinputs: list(type) >= 1",
-     0},
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''", 0},
+    {"WindowOp", "inputs: Tinputs -> handle: variant",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; Tinputs: list(type) >= 1", 0},
     {0},
 };
 
@@ -226,10 +223,14 @@ static Error *run_windows(KernelContext *k) {
     if (!err) err = kernel_int64(k, 2, "shift", &w.shift);
     if (!err) err = kernel_int64(k, 3, "stride", &w.stride);
     if (!err) err = kernel_bool(k, 4, "drop_remainder", &w.drop_remainder);
-    if (!err && w.size <= 0) err = error_invalid("Window size must be greater than zero, but got %lld.", (long long)w.size);
-    if (!err && w.shift <= 0) err = error_invalid("Window shift must be greater than zero, but got %lld.", (long long)w.shift);
-    if (!err && w.stride <= 0) err = error_invalid("Window stride must be greater than zero, but got %lld.", (long long)w.stride);
-    if (!err && (__builtin_mul_overflow(w.size - 1, w.stride, &w.span) || w.span == INT64_MAX)) err = error_invalid("Window size times stride is too large");
+    if (!err && w.size <= 0)
+        err = error_invalid("Window size must be greater than zero, but got %lld.", (long long)w.size);
+    if (!err && w.shift <= 0)
+        err = error_invalid("Window shift must be greater than zero, but got %lld.", (long long)w.shift);
+    if (!err && w.stride <= 0)
+        err = error_invalid("Window stride must be greater than zero, but got %lld.", (long long)w.stride);
+    if (!err && (__builtin_mul_overflow(w.size - 1, w.stride, &w.span) || w.span == INT64_MAX))
+        err = error_invalid("Window size times stride is too large");
     if (err) return err;
     DataType *types = xcalloc((size_t)in->component_count + 1, sizeof *types);
     for (int i = 0; i < in->component_count; i++) types[i] = DT_VARIANT;
