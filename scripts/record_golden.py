@@ -2,16 +2,18 @@
 """Records the golden cases anew: runs their graphs and feeds on the installed TensorFlow and rewrites what they expect.
 
 usage: record_golden.py [--check] [NAME-SUBSTRING...]
---check rewrites nothing: it says what TensorFlow gives now that differs from the recording, and ends with 1 if anything does."""
+--check rewrites nothing: it says what TensorFlow gives now that differs from the recording, and ends with 1 if anything does.
+Cases with the tag "onednn" use kernels that only oneDNN brings: a second process with --onednn runs them."""
 import argparse
 import hashlib
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 
-os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", TF_ENABLE_ONEDNN_OPTS="0", CUDA_VISIBLE_DEVICES="")
+os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", TF_ENABLE_ONEDNN_OPTS="1" if "--onednn" in sys.argv else "0", CUDA_VISIBLE_DEVICES="")
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.join(ROOT, "tests"), os.path.join(ROOT, "tests", "golden")]
 
@@ -121,18 +123,29 @@ def work(folder, chosen, target, only_check):
     return differ
 
 
+def needs_onednn(name):
+    with open(os.path.join(LOCAL, name + ".json")) as f:
+        return "onednn" in json.load(f)["tags"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--check", action="store_true", help="compare only, rewrite nothing")
+    parser.add_argument("--onednn", action="store_true", help="only the cases that need oneDNN")
     parser.add_argument("names", nargs="*", help="parts of the names of the cases; none: all")
     arguments = parser.parse_args()
     local, dist = ([n for n in golden_case.names(folder) if not arguments.names or any(a in n for a in arguments.names)]
                    for folder in (LOCAL, DIST))
+    other = [n for n in local if needs_onednn(n) != arguments.onednn]
+    local = [n for n in local if n not in other]
     differ = work(LOCAL, local, "", arguments.check)
-    if dist:
+    if dist and not arguments.onednn:
         with Cluster({"ps": ["tf", "tf"], "worker": ["tf", "tf"]}) as cluster:
             differ += work(DIST, dist, cluster.target("worker"), arguments.check)
-    print("%d cases, TensorFlow %s: %d differ from the recording" % (len(local) + len(dist), tf.__version__, differ))
+    count = len(local) if arguments.onednn else len(local) + len(dist)
+    print("%d cases, TensorFlow %s: %d differ from the recording" % (count, tf.__version__, differ), flush=True)
+    if other and not arguments.onednn:
+        differ += subprocess.run([sys.executable, os.path.abspath(__file__), "--onednn"] + sys.argv[1:]).returncode
     return 1 if differ and arguments.check else 0
 
 

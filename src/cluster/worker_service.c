@@ -154,7 +154,9 @@ static void run_graph_reply(RunGraphCall *c, Error *err, RunGraphResult *result)
 
 static void run_graph_done(void *arg, Error *err, RunGraphResult *result) {
     RunGraphCall *c = arg;
-    server_call_unwatch(c->call);
+    bool cancelled = !server_call_unwatch(c->call);
+    /* The master's CleanupGraph may have come before the run had started; or the master is gone. */
+    if (cancelled) worker_cleanup_graph(c->services->worker, c->request->step_id);
     run_graph_reply(c, err, result);
     run_graph_unref(c);
 }

@@ -56,8 +56,8 @@ Error *image_decode_bmp(Str file, int channels, Image *out) {
     *out = (Image){.frames = 1, .height = high < 0 ? -high : high, .width = width, .channels = found, .bytes = 1};
     const int64_t row = (width * found + 3) / 4 * 4; /* sizes are below 2^31 */
     if (start > (int64_t)file.len || row > ((int64_t)file.len - start) / out->height) {
-        return error_invalid("Incomplete bmp content, requires at least %lld bytes, got %zu bytes",
-                             (long long)(start + row * out->height), file.len);
+        return error_invalid("Incomplete bmp content, requires at least %.0f bytes, got %zu bytes",
+                             (double)start + (double)row * (double)out->height, file.len);
     }
     Error *err = image_alloc(out);
     if (err) return err;

@@ -1,5 +1,5 @@
-/* vector_math.h: functions of float arrays, several elements at a time with the instructions the processor has; within 2
- * units in the last place. z may be x. */
+/* vector_math.h: functions of float arrays, several elements at a time with the instructions the processor has. Within 1.1
+ * units in the last place, sigmoid within 2.5. z may be x. */
 #pragma once
 #include <stdint.h>
 

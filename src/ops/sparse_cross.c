@@ -62,6 +62,8 @@ static Error *cross_v1_init(const Node *node, void *state) {
     return err;
 }
 
+enum { MAX_ROWS = 1 << 28 }; /* a peer chooses the shape; far above any batch */
+
 /* One feature column: values of row r are elements [starts[r], starts[r + 1]). */
 typedef struct Column {
     const Tensor *values;
@@ -94,8 +96,9 @@ static Error *sparse_column(const Cross *c, const SparseView *v, int at, Column 
     if (v->shape.dims[0] != c->rows)
         return error_invalid("Expected batch size %lld, got %lld at position %d", (long long)c->rows,
                              (long long)v->shape.dims[0], at);
-    int64_t *starts = calloc((size_t)c->rows + 1, sizeof *starts), before = 0;
+    int64_t *starts = c->rows > MAX_ROWS ? NULL : try_alloc(((size_t)c->rows + 1) * sizeof *starts), before = 0;
     if (!starts) return error_new(CODE_RESOURCE_EXHAUSTED, "Too many rows: %lld", (long long)c->rows);
+    memset(starts, 0, ((size_t)c->rows + 1) * sizeof *starts);
     *out = (Column){v->values, starts, 0};
     for (int64_t i = 0; i < v->nnz; i++) {
         int64_t row = v->indices[2 * i];

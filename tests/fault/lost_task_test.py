@@ -7,6 +7,8 @@ import tensorflow.compat.v1 as tf
 import counts
 from cluster_process import Cluster
 
+pytestmark = pytest.mark.asan
+
 AT_ONCE_SECONDS = 2
 PS, WORKER0, WORKER1 = "/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1"
 
@@ -122,7 +124,7 @@ def test_the_task_of_the_master_killed_leaves_nothing_on_the_others(cluster):
     session.run(g.initialize)
     step = run_blocked(session, cluster.target("worker", 0), g.wait)
     cluster.task("worker", 0).kill()
-    counts.wait_for(cluster.target("worker", 1), runs=0, calls_in=0, calls_out=0)
+    counts.wait_for(cluster.target("worker", 1), runs=0, steps_held=0, calls_in=0, calls_out=0)
     # The client's own library waits for the master to come back; then it learns that its session is gone.
     cluster.task("worker", 0).start()
     step.wait()

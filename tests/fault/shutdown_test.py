@@ -8,6 +8,8 @@ import tensorflow.compat.v1 as tf
 import counts
 from cluster_process import Cluster
 
+pytestmark = pytest.mark.asan
+
 END_SECONDS = 3
 
 
