@@ -17,6 +17,13 @@ tf.disable_v2_behavior()
 tf.logging.set_verbosity(tf.logging.ERROR)
 
 
+def pytest_collection_modifyitems(items):
+    """The suite also runs with the sanitizers."""
+    for item in items:
+        if os.path.dirname(str(item.path)) == os.path.dirname(os.path.abspath(__file__)):
+            item.add_marker(pytest.mark.asan)
+
+
 @pytest.fixture
 def start_cluster():
     """start_cluster({"ps": 1, "worker": 2}, flags=[...]) -> Cluster, killed at the end of the test."""
