@@ -1,6 +1,7 @@
 /* master_service.c: MasterService: one row per method. */
 #include "cluster/master_service.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -18,11 +19,23 @@ static Error *twice(const char *method) {
 
 /* ---- Sessions ---- */
 
+static void note_gone(void *gone) {
+    atomic_store((_Atomic bool *)gone, true);
+}
+
 static void create_session(void *arg, ServerCall *call) {
     Pb__CreateSessionRequest *request = service_request(call, &pb__create_session_request__descriptor);
     if (!request) return;
+    Master *master = ((Services *)arg)->master;
     char *handle = NULL;
-    Error *err = master_create_session(((Services *)arg)->master, codec_str(request->graph_def), request->config, str_of(request->target), &handle);
+    _Atomic bool gone = false;
+    server_call_watch(call, note_gone, &gone);
+    Error *err = master_create_session(master, codec_str(request->graph_def), request->config, str_of(request->target), &handle);
+    server_call_unwatch(call);
+    if (!err && atomic_load(&gone)) { /* nobody knows the handle: the session would stay for ever */
+        err = master_close_session(master, str_of(handle));
+        if (!err) err = error_new(CODE_CANCELLED, "The client went away while its session was made");
+    }
     if (err) {
         server_call_fail(call, err);
     } else {

@@ -185,22 +185,28 @@ Error *node_attr_types(const Node *n, const char *name, DataType **items, int *c
     Str value;
     int found = node_attr(n, name, &value) ? attr_list_types(value, NULL, 0) : -1;
     if (found < 0) return missing(n, name, "list(type)");
-    *items = xcalloc((size_t)found, sizeof **items);
-    *count = attr_list_types(value, *items, found);
-    if (*count >= 0) return NULL;
-    free(*items);
-    return missing(n, name, "list of known types");
+    DataType *read = xcalloc((size_t)found, sizeof *read);
+    if (attr_list_types(value, read, found) < 0) {
+        free(read);
+        return missing(n, name, "list of known types");
+    }
+    *items = read;
+    *count = found;
+    return NULL;
 }
 
 Error *node_attr_shapes(const Node *n, const char *name, PartialShape **items, int *count) {
     Str value;
     int found = node_attr(n, name, &value) ? attr_list_shapes(value, NULL, 0) : -1;
     if (found < 0) return missing(n, name, "list(shape)");
-    *items = xcalloc((size_t)found, sizeof **items);
-    *count = attr_list_shapes(value, *items, found);
-    if (*count >= 0) return NULL;
-    free(*items);
-    return missing(n, name, "list of valid shapes");
+    PartialShape *read = xcalloc((size_t)found, sizeof *read);
+    if (attr_list_shapes(value, read, found) < 0) {
+        free(read);
+        return missing(n, name, "list of valid shapes");
+    }
+    *items = read;
+    *count = found;
+    return NULL;
 }
 
 bool node_is_stateful(const Node *n) {

@@ -80,15 +80,19 @@ static Error *conv_init(const Node *node, void *state) {
     st->cache = conv2d_cache_new();
     return NULL;
 }
-static Error *fused_init(const Node *node, void *state) {
-    ConvState *st = state;
-    Error *err = conv_init(node, state);
-    return err ? err : fused_tail_init(&st->tail, node);
-}
 static void conv_clear(void *state) {
     ConvState *st = state;
     conv2d_cache_free(st->cache);
     st->cache = NULL;
+}
+
+static Error *fused_init(const Node *node, void *state) {
+    ConvState *st = state;
+    Error *err = conv_init(node, state);
+    if (err) return err;
+    err = fused_tail_init(&st->tail, node);
+    if (err) conv_clear(state);
+    return err;
 }
 
 /* Works out all sizes from those of image and filter. */

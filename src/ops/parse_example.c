@@ -64,8 +64,7 @@ static Error *check_shape(const PartialShape *p) {
     return shape_check(&rest);
 }
 
-static Error *init_parse(const Node *node, void *state) {
-    ParseState *s = state;
+static Error *read_parse(const Node *node, ParseState *s) {
     Error *err = node_attr_types(node, "sparse_types", &s->sparse_types, &s->sparse_count);
     if (!err) err = node_attr_types(node, "Tdense", &s->dense_types, &s->dense_count);
     if (!err) err = node_attr_shapes(node, "dense_shapes", &s->shapes, &s->shape_count);
@@ -75,14 +74,24 @@ static Error *init_parse(const Node *node, void *state) {
     return err;
 }
 
+/* A state that could not be read whole is cleared at once. */
+static Error *clear_on_error(Error *err, ParseState *s) {
+    if (err) clear_parse(s);
+    return err;
+}
+
+static Error *init_parse(const Node *node, void *state) {
+    return clear_on_error(read_parse(node, state), state);
+}
+
 static Error *init_parse_v2(const Node *node, void *state) {
     ParseState *s = state;
-    Error *err = init_parse(node, state);
+    Error *err = read_parse(node, s);
     if (!err) err = node_attr_types(node, "ragged_value_types", &s->ragged_types, &s->ragged_count);
     if (!err) err = node_attr_types(node, "ragged_split_types", &s->split_types, &s->split_count);
     if (!err && s->split_count != s->ragged_count)
         err = error_invalid("ragged_value_types and ragged_split_types must have the same length");
-    return err;
+    return clear_on_error(err, s);
 }
 
 static Error *add_keys(const Node *node, const char *attr, ParseState *s, int want, int *n) {
@@ -98,11 +107,11 @@ static Error *add_keys(const Node *node, const char *attr, ParseState *s, int wa
 static Error *init_parse_single(const Node *node, void *state) {
     ParseState *s = state;
     int n = 0;
-    Error *err = init_parse(node, state);
-    if (err) return err;
-    s->keys = xcalloc((size_t)(s->sparse_count + s->dense_count) + 1, sizeof *s->keys);
-    err = add_keys(node, "sparse_keys", s, s->sparse_count, &n);
-    return err ? err : add_keys(node, "dense_keys", s, s->dense_count, &n);
+    Error *err = read_parse(node, s);
+    if (!err) s->keys = xcalloc((size_t)(s->sparse_count + s->dense_count) + 1, sizeof *s->keys);
+    if (!err) err = add_keys(node, "sparse_keys", s, s->sparse_count, &n);
+    if (!err) err = add_keys(node, "dense_keys", s, s->dense_count, &n);
+    return clear_on_error(err, s);
 }
 
 /* ---- Parsing ---- */

@@ -1,6 +1,7 @@
 """Tasks that are killed, restarted or missing: what the client is told, and how soon."""
 import time
 
+import grpc
 import pytest
 import tensorflow.compat.v1 as tf
 
@@ -176,3 +177,18 @@ def test_a_session_waits_for_a_task_that_comes_late():
             first.wait()
             assert first.error is None and first.ended - started < AT_ONCE_SECONDS
             assert session.run(g.add) == 3.0
+
+
+def test_a_client_that_gives_up_while_its_session_is_made_leaves_none_behind():
+    with Cluster({"ps": 1, "worker": 1}, flags=["--session-timeout", "30"], start=False) as cluster:
+        cluster.task("worker").start()
+        channel = grpc.insecure_channel(cluster.spec["worker"][0])
+        create = channel.unary_unary("/tensorflow.MasterService/CreateSession", bytes, bytes)
+        with pytest.raises(grpc.RpcError) as caught:
+            create(b"", timeout=1)  # the ps is missing
+        assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+        cluster.task("ps").start()
+        counts.wait_until_empty(cluster.target(), seconds=20)
+        with tf.Session(cluster.target(), graph=tf.Graph()) as session:
+            assert len(session.list_devices()) == 2
+        channel.close()
