@@ -192,3 +192,18 @@ def test_a_client_that_gives_up_while_its_session_is_made_leaves_none_behind():
         with tf.Session(cluster.target(), graph=tf.Graph()) as session:
             assert len(session.list_devices()) == 2
         channel.close()
+
+
+def test_sessions_of_a_master_that_died_are_dropped_when_it_comes_back(cluster):
+    g = Blocked()
+    lost = tf.Session(cluster.target(), graph=g.graph)
+    lost.run(g.initialize)
+    ps = "/job:ps/replica:0/task:0"
+    assert counts.held(cluster.target("ps"))[ps]["worker_sessions"] == 1
+    cluster.task("worker").restart()
+    with tf.Session(cluster.target(), graph=g.graph) as session:
+        session.run(g.initialize)
+        assert counts.held(cluster.target("ps"))[ps]["worker_sessions"] == 1
+    counts.wait_until_empty(cluster.target())
+    with pytest.raises(tf.errors.AbortedError):
+        lost.run(g.read)
