@@ -75,7 +75,9 @@ static void add_device(SessionTasks *t, int task, const Pb__DeviceAttributes *d)
     copy->physical_device_desc = xstrdup(d->physical_device_desc);
     copy->locality = (ProtobufCBinaryData){0};
     PlacerDevice *p = &t->placer[count - 1];
-    *p = (PlacerDevice){.name = str_of(copy->name), .is_local = task == 0, .priority = str_is(str_of(d->device_type), "CPU") ? 50 : 100};
+    /* A device of a type we do not know belongs to an accelerator of another task; it is taken to run whatever it is given. */
+    const DeviceKind *kind = device_kind_find(str_of(d->device_type));
+    *p = (PlacerDevice){.name = str_of(copy->name), .is_local = task == 0, .priority = kind ? kind->priority : 100, .can_run = kind ? kind->can_run : NULL};
     Error *err = device_name_parse(p->name, &p->parsed);
     if (err) log_warn("device %s of %s is left out: %s", d->name, t->tasks[task].task_name, err->message);
     /* Devices that only a compiler can use take no nodes. */

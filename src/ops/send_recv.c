@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "ops/op_list.h"
+#include "runtime/device.h"
 #include "runtime/rendezvous.h"
 #include "runtime/step_context.h"
 
@@ -61,20 +62,26 @@ static Str key_of(KernelContext *k, char **owned) {
 }
 
 static Error *run_send(KernelContext *k) {
+    Tensor *host = NULL; /* values travel in host memory */
+    Error *err = k->dead ? NULL : k->device->kind->copy_out(k->device, k->in[0], &host);
+    if (err) return err;
     char *owned;
     Str key = key_of(k, &owned);
-    Error *err = rendezvous_send(k->step->rendezvous, key, k->dead ? NULL : k->in[0], k->dead);
+    err = rendezvous_send(k->step->rendezvous, key, host, k->dead);
+    tensor_unref(host);
     free(owned);
     return err;
 }
 
 static void received(void *arg, Error *err, Tensor *value, bool is_dead) {
     KernelContext *k = arg;
-    if (!err && !is_dead && value->dtype != kernel_output_type(k, 0)) {
-        err = error_invalid("Received a tensor of type %s where %s was expected", dtype_name(value->dtype), dtype_name(kernel_output_type(k, 0)));
+    Tensor *own = NULL;
+    if (!err && !is_dead) {
+        err = value->dtype == kernel_output_type(k, 0)
+                  ? k->device->kind->copy_in(k->device, value, &own)
+                  : error_invalid("Received a tensor of type %s where %s was expected", dtype_name(value->dtype), dtype_name(kernel_output_type(k, 0)));
         tensor_unref(value);
-    } else if (!err && !is_dead) {
-        kernel_set_output(k, 0, value);
+        if (!err) kernel_set_output(k, 0, own);
     }
     kernel_done(k, err);
 }

@@ -2,7 +2,7 @@
 
    Nodes joined by a reference or resource edge, or by a "loc:@name" class, form a group (union-find). A group has a strong wish, from the
    nodes that own resources (variables, queues), and a weak one, from all others; where they clash the strong one wins, so an op on a variable
-   goes to the variable whatever its own device says. */
+   goes to the variable whatever its own device says. Of the devices that fit, those are taken that say they can run the whole group. */
 #include "placement/placer.h"
 
 #include <stdlib.h>
@@ -14,7 +14,10 @@ typedef struct Group {
     int size;
     DeviceName strong, weak;
     int fixed; /* 1 + device, 0 when free */
+    uint64_t kinds; /* bits of the kinds of device that can run all of it */
 } Group;
+
+enum { MAX_KINDS = 64 };
 
 typedef struct Placer {
     Graph *g;
@@ -24,6 +27,9 @@ typedef struct Placer {
     StrMap specs;   /* device text -> DeviceName, parsed once */
     Arena *arena;
     int *rank; /* device indexes, best first */
+    int *kind; /* by device: devices with the same can_run are of one kind */
+    bool (*can_run[MAX_KINDS])(const Node *node);
+    int kind_count;
 } Placer;
 
 static int find_root(Placer *p, int i) {
@@ -87,6 +93,7 @@ static Error *join(Placer *p, const Node *a, const Node *b, bool first_wins) {
     root->size += child->size;
     root->strong = strong;
     root->weak = weak;
+    root->kinds &= child->kinds;
     if (child->fixed) root->fixed = child->fixed;
     return NULL;
 }
@@ -137,6 +144,13 @@ static Error *join_by_class(Placer *p, Node *n) {
     return err;
 }
 
+static uint64_t kinds_that_run(const Placer *p, const Node *n) {
+    uint64_t kinds = 0;
+    for (int i = 0; i < p->kind_count; i++)
+        if (!p->can_run[i] || p->can_run[i](n)) kinds |= 1ull << i;
+    return kinds;
+}
+
 static Error *start_groups(Placer *p) {
     for (int i = 0; i < p->g->node_count; i++) {
         Node *n = p->g->nodes[i];
@@ -144,7 +158,7 @@ static Error *start_groups(Placer *p) {
         Error *err = parse_spec(p, n, &spec);
         if (err) return err;
         Group *group = &p->groups[i];
-        *group = (Group){.parent = i, .size = 1};
+        *group = (Group){.parent = i, .size = 1, .kinds = kinds_that_run(p, n)};
         if (owns_resource(n))
             group->strong = *spec;
         else
@@ -172,10 +186,19 @@ static DeviceName group_spec(const Group *group) {
     return spec;
 }
 
-static int first_match(const Placer *p, const DeviceName *spec) {
-    for (int i = 0; i < p->o->device_count; i++)
-        if (device_name_matches(spec, &p->o->devices[p->rank[i]].parsed)) return p->rank[i];
+static int first_match(const Placer *p, const DeviceName *spec, uint64_t kinds) {
+    for (int i = 0; i < p->o->device_count; i++) {
+        int device = p->rank[i];
+        if ((kinds >> p->kind[device] & 1) && device_name_matches(spec, &p->o->devices[device].parsed)) return device;
+    }
     return -1;
+}
+
+static int soft_match(const Placer *p, DeviceName spec, uint64_t kinds) {
+    int device = first_match(p, &spec, kinds);
+    if (device >= 0 || !p->o->soft) return device;
+    spec.has_type = spec.has_id = false;
+    return first_match(p, &spec, kinds);
 }
 
 static Error *no_device(const Placer *p, const Node *n, const DeviceName *spec) {
@@ -197,12 +220,8 @@ static Error *choose(Placer *p, const Node *n, int root, int *device) {
         return NULL;
     }
     DeviceName spec = group_spec(group);
-    *device = first_match(p, &spec);
-    if (*device < 0 && p->o->soft) {
-        DeviceName softer = spec;
-        softer.has_type = softer.has_id = false;
-        *device = first_match(p, &softer);
-    }
+    *device = soft_match(p, spec, group->kinds);
+    if (*device < 0) *device = soft_match(p, spec, UINT64_MAX); /* it will say why it cannot run the node */
     return *device < 0 ? no_device(p, n, &spec) : NULL;
 }
 
@@ -221,7 +240,7 @@ static bool may_move(Placer *p, const Node *n, int device) {
     int root = find_root(p, n->id);
     if (p->groups[root].size != 1 || p->groups[root].fixed) return false;
     DeviceName spec = group_spec(&p->groups[root]);
-    return device_name_matches(&spec, &p->o->devices[device].parsed);
+    return (p->groups[root].kinds >> p->kind[device] & 1) && device_name_matches(&spec, &p->o->devices[device].parsed);
 }
 
 static void follow_neighbours(Placer *p) {
@@ -263,11 +282,24 @@ static Error *place(Placer *p) {
     return err;
 }
 
+/* More kinds than there are bits share the last one, which then is not asked. */
+static void sort_kinds(Placer *p) {
+    for (int i = 0; i < p->o->device_count; i++) {
+        int k = 0;
+        while (k < p->kind_count && p->can_run[k] != p->o->devices[i].can_run) k++;
+        if (k == MAX_KINDS) p->can_run[--k] = NULL;
+        if (k == p->kind_count) p->can_run[p->kind_count++] = p->o->devices[i].can_run;
+        p->kind[i] = k;
+    }
+}
+
 Error *graph_place(Graph *g, const PlacerOptions *options) {
     if (options->device_count == 0) return error_internal("There are no devices to place the graph on");
     Placer p = {.g = g, .o = options, .arena = arena_new()};
     p.groups = xcalloc((size_t)g->node_count, sizeof *p.groups);
     p.rank = xcalloc((size_t)options->device_count, sizeof *p.rank);
+    p.kind = xcalloc((size_t)options->device_count, sizeof *p.kind);
+    sort_kinds(&p);
     for (int i = 0; i < options->device_count; i++) p.rank[i] = i;
     for (int i = 1; i < options->device_count; i++) { /* insertion sort: there are few */
         int device = p.rank[i], at = i;
@@ -280,5 +312,6 @@ Error *graph_place(Graph *g, const PlacerOptions *options) {
     arena_free(p.arena);
     free(p.groups);
     free(p.rank);
+    free(p.kind);
     return err;
 }

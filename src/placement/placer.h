@@ -10,6 +10,7 @@ typedef struct PlacerDevice {
     DeviceName parsed;
     bool is_local; /* of the master's own task */
     int priority;  /* of its type */
+    bool (*can_run)(const Node *node); /* NULL: not known, so it is taken to */
 } PlacerDevice;
 
 typedef struct PlacerOptions {

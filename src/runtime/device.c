@@ -7,9 +7,11 @@
 
 #include "base/memory.h"
 #include "runtime/kernel.h"
+#include "runtime/plan.h"
+#include "runtime/step.h"
 
 static bool cpu_can_run(const Node *node) {
-    return kernel_exists(node->op);
+    return kernel_has(node);
 }
 
 static Error *cpu_allocate(Device *d, DataType dtype, const Shape *shape, Tensor **out) {
@@ -18,10 +20,30 @@ static Error *cpu_allocate(Device *d, DataType dtype, const Shape *shape, Tensor
 }
 
 /* Host memory is the CPU's own. */
-static Error *cpu_copy(Device *d, const Tensor *from, Tensor **out) {
+static Error *cpu_copy(Device *d, Tensor *from, Tensor **out) {
     (void)d;
-    *out = tensor_ref((Tensor *)from);
+    *out = tensor_ref(from);
     return NULL;
+}
+
+/* The CPU runs a partition node by node: its program is a Plan. */
+static Error *cpu_compile(Graph *take, const DeviceSet *devices, SessionState *session, DeviceProgram **out) {
+    Plan *plan = NULL;
+    Error *err = plan_build(take, devices, session, &plan);
+    *out = (DeviceProgram *)plan;
+    return err;
+}
+
+static void cpu_run(const DeviceProgram *p, StepContext *context, const StepIo *io, StepDone *done, void *arg) {
+    step_start((const Plan *)p, context, io, done, arg);
+}
+
+static const Graph *cpu_graph(const DeviceProgram *p) {
+    return ((const Plan *)p)->graph;
+}
+
+static void cpu_free(DeviceProgram *p) {
+    plan_free((Plan *)p);
 }
 
 const DeviceKind cpu_device_kind = {
@@ -31,7 +53,18 @@ const DeviceKind cpu_device_kind = {
     .allocate = cpu_allocate,
     .copy_in = cpu_copy,
     .copy_out = cpu_copy,
+    .compile = cpu_compile,
+    .run = cpu_run,
+    .graph = cpu_graph,
+    .free = cpu_free,
 };
+
+const DeviceKind *device_kind_find(Str type) {
+    static const DeviceKind *const kinds[] = {&cpu_device_kind};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (str_is(type, kinds[i]->type)) return kinds[i];
+    return NULL;
+}
 
 Device *cpu_device_new(Str task_name, int index, Str default_container) {
     Device *d = xcalloc(1, sizeof *d);

@@ -1,17 +1,27 @@
 /* executable.c: owns what a registered graph needs to run. */
 #include "runtime/executable.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "graph/function.h"
 #include "graph/graph_def.h"
+#include "placement/partition.h"
 #include "runtime/function_runtime.h"
 #include "runtime/step_context.h"
 
+/* The nodes on devices of one kind, compiled by it. */
+typedef struct Part {
+    const DeviceKind *kind;
+    DeviceProgram *program;
+} Part;
+
 struct Executable {
     RefCount refs;
-    Plan *plan;
+    Part *parts; /* one, unless the graph uses several kinds of device */
+    int part_count;
+    Graph *uncut; /* when there are several: the graph they were cut from, whose strings they share */
     FunctionLibrary *own_functions; /* NULL: somebody else's */
     const FunctionLibrary *functions;
     FunctionRuntime *function_runtime;
@@ -31,13 +41,68 @@ static Error *place_by_name(Graph *g, const DeviceSet *devices) {
     return NULL;
 }
 
+/* ---- Parts ---- */
+
+static Error *compile_part(Executable *e, const DeviceKind *kind, Graph *take) {
+    Part *part = &e->parts[e->part_count];
+    part->kind = kind;
+    Error *err = kind->compile(take, e->devices, e->session, &part->program);
+    if (!err) e->part_count++;
+    return err;
+}
+
+/* Cuts the graph between kinds of device as a master cuts it between tasks. */
+static Error *compile_each(Executable *e, const DeviceKind *const *kinds, const int *kind_of, int kind_count) {
+    PartitionDevice *devices = xcalloc((size_t)e->devices->count, sizeof *devices);
+    for (int i = 0; i < e->devices->count; i++)
+        devices[i] = (PartitionDevice){str_of(e->devices->devices[i]->name), e->devices->devices[i]->incarnation, kind_of[i]};
+    Graph **graphs = xcalloc((size_t)kind_count, sizeof *graphs);
+    int edges = 0;
+    PartitionOptions options = {.devices = devices, .device_count = e->devices->count, .task_count = kind_count, .edge_count = &edges};
+    Error *err = graph_partition(e->uncut, &options, graphs);
+    for (int i = 0; i < kind_count; i++) {
+        if (graphs[i] && !err)
+            err = compile_part(e, kinds[i], graphs[i]);
+        else
+            graph_free(graphs[i]);
+    }
+    free(graphs);
+    free(devices);
+    return err;
+}
+
+static Error *compile(Executable *e, Graph *take) {
+    int count = e->devices->count, kind_count = 0;
+    const DeviceKind **kinds = xcalloc((size_t)count, sizeof *kinds);
+    int *kind_of = xcalloc((size_t)count, sizeof *kind_of);
+    bool *used = xcalloc((size_t)count, sizeof *used); /* by kind */
+    for (int i = 0; i < count; i++) {
+        while (kind_of[i] < kind_count && kinds[kind_of[i]] != e->devices->devices[i]->kind) kind_of[i]++;
+        if (kind_of[i] == kind_count) kinds[kind_count++] = e->devices->devices[i]->kind;
+    }
+    for (int i = 0; i < take->node_count; i++) used[kind_of[take->nodes[i]->placed]] = true;
+    int used_count = 0, only = 0;
+    for (int i = 0; i < kind_count; i++) {
+        if (!used[i]) continue;
+        used_count++;
+        only = i;
+    }
+    e->parts = xcalloc((size_t)kind_count, sizeof *e->parts);
+    if (used_count > 1) e->uncut = take;
+    Error *err = used_count > 1 ? compile_each(e, kinds, kind_of, kind_count) : compile_part(e, kinds[only], take);
+    free(used);
+    free(kind_of);
+    free(kinds);
+    return err;
+}
+
 Error *executable_from_graph(Graph *take, const DeviceSet *devices, SessionState *session, Executable **out) {
     Executable *e = xcalloc(1, sizeof *e);
     refcount_init(&e->refs);
     e->functions = take->functions;
     e->devices = devices;
     e->session = session_state_ref(session);
-    Error *err = plan_build(take, devices, session, &e->plan);
+    Error *err = compile(e, take);
     if (!err && e->functions) e->function_runtime = function_runtime_new(e->functions, devices, session);
     if (err)
         executable_unref(e);
@@ -73,20 +138,25 @@ Executable *executable_ref(Executable *e) {
 void executable_unref(Executable *e) {
     if (!e || !refcount_dec(&e->refs)) return;
     function_runtime_free(e->function_runtime);
-    plan_free(e->plan);
+    for (int i = 0; i < e->part_count; i++) e->parts[i].kind->free(e->parts[i].program);
+    free(e->parts);
+    graph_free(e->uncut);
     function_library_free(e->own_functions);
     session_state_unref(e->session);
     free(e);
 }
 
 int executable_node_count(const Executable *e) {
-    return e->plan->node_count;
+    int count = 0;
+    for (int i = 0; i < e->part_count; i++) count += e->parts[i].kind->graph(e->parts[i].program)->node_count;
+    return count;
 }
 
 void executable_graph_def(const Executable *e, StrBuf *out) {
     Str *names = xcalloc((size_t)e->devices->count, sizeof *names);
     for (int i = 0; i < e->devices->count; i++) names[i] = str_of(e->devices->devices[i]->name);
-    graph_export(e->plan->graph, &(GraphExport){.device_names = names}, out);
+    /* Messages may be joined end to end: nodes are a repeated field. */
+    for (int i = 0; i < e->part_count; i++) graph_export(e->parts[i].kind->graph(e->parts[i].program), &(GraphExport){.device_names = names}, out);
     free(names);
 }
 
@@ -100,10 +170,17 @@ typedef struct Run {
     StepContext context;
     StepDone *done;
     void *arg;
+    _Atomic int parts_left;
+    Error *_Atomic error; /* the first one */
 } Run;
 
-static void run_done(void *arg, Error *err) {
+/* A part that fails aborts the rendezvous, which ends the others. */
+static void part_done(void *arg, Error *err) {
     Run *run = arg;
+    Error *none = NULL;
+    if (err && !atomic_compare_exchange_strong(&run->error, &none, err)) error_free(err);
+    if (atomic_fetch_sub(&run->parts_left, 1) != 1) return;
+    err = atomic_load(&run->error);
     resource_manager_free(run->context.step_resources);
     StepDone *done = run->done;
     void *done_arg = run->arg;
@@ -130,5 +207,7 @@ void executable_run(Executable *e, const RunOptions *options, StepDone *done, vo
         .pool = options->pool,
         .stats = options->stats,
     };
-    step_start(e->plan, &run->context, NULL, run_done, run);
+    int count = e->part_count; /* the last part to end frees the run */
+    atomic_init(&run->parts_left, count);
+    for (int i = 0; i < count; i++) e->parts[i].kind->run(e->parts[i].program, &run->context, NULL, part_done, run);
 }

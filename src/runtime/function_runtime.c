@@ -14,7 +14,8 @@ enum { MAX_CALLS = 2000 }; /* under way in one step; more is a function that cal
 typedef struct Compiled {
     char *key;
     size_t key_len;
-    Plan *plan;
+    const DeviceKind *kind;
+    DeviceProgram *program;
     int arg_count, ret_count;
 } Compiled;
 
@@ -41,7 +42,7 @@ void function_runtime_free(FunctionRuntime *r) {
     void *value;
     while (strmap_next(&r->compiled, &at, NULL, &value)) {
         Compiled *c = value;
-        plan_free(c->plan);
+        c->kind->free(c->program);
         free(c->key);
         free(c);
     }
@@ -120,7 +121,8 @@ static Error *compile(FunctionRuntime *r, Str name_attr_list, int device, Compil
         Graph *graph = body->graph;
         body->graph = NULL;
         graph->is_function_body = true;
-        err = plan_build(graph, r->devices, r->session, &c->plan);
+        c->kind = r->devices->devices[device]->kind;
+        err = c->kind->compile(graph, r->devices, r->session, &c->program);
     }
     function_body_free(body);
     return err;
@@ -183,7 +185,7 @@ static void run_start(void *arg) {
         return;
     }
     StepIo io = {run->args, run->arg_count, run->rets, run->ret_count};
-    step_start(run->compiled->plan, run->context, &io, run_done, run);
+    run->compiled->kind->run(run->compiled->program, run->context, &io, run_done, run);
 }
 
 void function_run_in(StepContext *context, Device *device, Str name_attr_list, Tensor *const *args, int arg_count, FunctionDone *done, void *arg) {

@@ -32,6 +32,14 @@ bool kernel_exists(Str op) {
     return strmap_get(&registry.by_op, op) != NULL;
 }
 
+bool kernel_has(const Node *node) {
+    const KernelDef *found = strmap_get(&registry.by_op, node->op);
+    if (!found || found->run) return found != NULL;
+    Str value;
+    DataType type = DT_INVALID;
+    return node_attr(node, found->type_attr ? found->type_attr : "T", &value) && attr_type(value, &type) && found->by_type[dtype_base(type)];
+}
+
 int kernel_count(void) {
     return registry.count;
 }
@@ -87,7 +95,7 @@ void kernel_set_output(KernelContext *k, int i, Tensor *take) {
 Tensor *kernel_scratch(KernelContext *k, DataType dtype, const Shape *shape) {
     if (k->error) return NULL;
     Tensor *t = NULL;
-    Error *err = tensor_new(dtype, shape, &t);
+    Error *err = k->device->kind->allocate(k->device, dtype, shape, &t);
     if (err) keep_error(k, err);
     return t;
 }

@@ -99,5 +99,6 @@ void kernel_registry_init(const KernelDef *const *tables, int table_count);
 /* The kernel of a node; Unimplemented / NotFound name op, types and what is there. */
 Error *kernel_find(const Node *node, const KernelDef **def, KernelFn **run) MUST_CHECK;
 bool kernel_exists(Str op);
+bool kernel_has(const Node *node); /* for its types, too */
 int kernel_count(void);
 const KernelDef *kernel_at(int i);

@@ -46,7 +46,7 @@ typedef struct PlanFrame {
     int enter_count; /* Enter nodes that lead to it */
 } PlanFrame;
 
-struct Plan {
+typedef struct Plan {
     Arena *arena;
     SessionState *session;
     Graph *graph;      /* owned: the nodes point into it */
@@ -58,7 +58,7 @@ struct Plan {
     int *roots; /* nodes that wait for nothing */
     int root_count;
     bool has_control_flow; /* frames or merges: the general propagator */
-};
+} Plan;
 
 /* Compiles a graph whose nodes all run on devices of this process (Node.placed indexes devices); takes the graph over,
  * also on error. */

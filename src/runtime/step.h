@@ -4,16 +4,14 @@
 #include "runtime/plan.h"
 #include "runtime/step_context.h"
 
-typedef void StepDone(void *arg, Error *err); /* owns err; runs on a pool thread, or in step_start when nothing had to wait */
-
 /* Runs the plan; the plan and the context must live until done is called. Arguments and results of function bodies go through
  * `args` (borrowed until done) and `rets` (filled, one reference each, NULL when dead). */
-typedef struct StepIo {
+struct StepIo {
     Tensor **args;
     int arg_count;
     Tensor **rets;
     int ret_count;
-} StepIo;
+};
 void step_start(const Plan *plan, StepContext *context, const StepIo *io, StepDone *done, void *arg);
 
 /* For kernels of _Arg and _Retval. */
