@@ -1,0 +1,11 @@
+/* rule_list.h: the tables of rules, one for each family of ops; each ends with a row without a name. */
+#pragma once
+#include "shapes/shape_context.h"
+
+extern const ShapeRow array_rules[], constant_rules[], function_rules[], math_rules[];
+
+extern const ShapeRow *const rule_tables[];
+extern const int rule_table_count;
+
+/* For nodes whose op is the name of a function. */
+extern const ShapeRow function_call_row;
