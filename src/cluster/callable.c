@@ -27,6 +27,7 @@ Error *master_session_make_callable(MasterSession *s, const Pb__CallableOptions 
         c->trace = options->run_options->trace_level > 0;
         c->partition_graphs = options->run_options->output_partition_graphs;
         c->timeout_ms = options->run_options->timeout_in_ms;
+        if (options->run_options->experimental) c->collective_graph_key = options->run_options->experimental->collective_graph_key;
     }
     ClientGraph *g;
     Error *err = session_graph_for(s, &c->signature, false, &g);
@@ -52,6 +53,7 @@ Error *master_session_run_callable(MasterSession *s, int64_t handle, Tensor *con
         request.trace = c->trace;
         request.partition_graphs = c->partition_graphs;
         request.timeout_ms = c->timeout_ms;
+        request.collective_graph_key = c->collective_graph_key;
     }
     pthread_mutex_unlock(&s->mutex);
     Error *err = c ? NULL : error_invalid("No such callable handle: %lld", (long long)handle);

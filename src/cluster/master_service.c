@@ -135,6 +135,7 @@ static Error *decode_run(const Pb__RunStepRequest *r, DecodedRun *d) {
         d->request.trace = r->options->trace_level > 0;
         d->request.partition_graphs = r->options->output_partition_graphs;
         d->request.timeout_ms = r->options->timeout_in_ms;
+        if (r->options->experimental) d->request.collective_graph_key = r->options->experimental->collective_graph_key;
     }
     for (size_t i = 0; i < r->n_feed; i++) {
         d->names[i] = str_of(r->feed[i]->name);

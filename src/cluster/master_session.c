@@ -5,7 +5,9 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
+#include "cluster/codec.h"
 #include "cluster/master_session_internal.h"
+#include "cluster/random_id.h"
 #include "cluster/step_run.h"
 #include "graph/graph_def.h"
 #include "placement/lower.h"
@@ -33,6 +35,7 @@ void master_session_unref(MasterSession *s) {
     pthread_mutex_destroy(&s->mutex);
     pthread_cond_destroy(&s->idle);
     free(s->handle);
+    free(s->group_leader);
     free(s);
 }
 
@@ -103,6 +106,7 @@ Error *master_session_open(Master *m, Str handle, Str graph_def, const Pb__Confi
     s->master = m;
     s->handle = str_dup(handle);
     s->soft_placement = config && config->allow_soft_placement;
+    s->group_leader = xstrdup(config && config->experimental ? config->experimental->collective_group_leader : "");
     s->bfloat16_edges = config && config->graph_options && config->graph_options->enable_bfloat16_sendrecv;
     s->functions = function_library_new();
     s->source = graph_new();
@@ -219,11 +223,57 @@ void run_reply_clear(RunReply *reply) {
     *reply = (RunReply){0};
 }
 
+/* Asks the leader for the id of the next step of a graph key. */
+static Error *fetch_step_id(MasterSession *s, StepSequences *sequences, int64_t graph_key) {
+    WorkerClient *leader = *s->group_leader ? NULL : &s->tasks.tasks[0];
+    for (int i = 0; i < s->tasks.task_count; i++)
+        if (str_is(str_of(s->group_leader), s->tasks.tasks[i].task_name)) leader = &s->tasks.tasks[i];
+    if (!leader) return error_invalid("collective_group_leader %s is not a task of this session", s->group_leader);
+    if (leader->local) {
+        step_sequence_lead(sequences, graph_key);
+        return NULL;
+    }
+    Pb__GetStepSequenceRequest request = PB__GET_STEP_SEQUENCE_REQUEST__INIT;
+    request.graph_key = &graph_key;
+    request.n_graph_key = 1;
+    Message reply = {0};
+    Error *err = worker_client_call(leader, "GetStepSequence", &request.base, (CallOptions){.timeout_ms = master_options(s->master)->session_timeout_ms}, &reply);
+    ProtobufCMessage *m = NULL;
+    if (!err) err = codec_unpack(&pb__get_step_sequence_response__descriptor, &reply, &m);
+    message_clear(&reply);
+    if (err) return err;
+    const Pb__GetStepSequenceResponse *got = (Pb__GetStepSequenceResponse *)m;
+    for (size_t i = 0; i < got->n_step_sequence; i++) step_sequence_set(sequences, got->step_sequence[i]->graph_key, got->step_sequence[i]->next_step_id);
+    protobuf_c_message_free_unpacked(m, NULL);
+    return step_sequence_next(sequences, graph_key) ? NULL : error_internal("%s gave no step id for graph key %lld", leader->task_name, (long long)graph_key);
+}
+
+static Error *next_step_id(MasterSession *s, int64_t graph_key, int64_t *id) {
+    if (!graph_key) {
+        *id = random_step_id();
+        return NULL;
+    }
+    StepSequences *sequences = worker_step_sequences(master_options(s->master)->worker);
+    Error *err = step_sequence_next(sequences, graph_key) ? NULL : fetch_step_id(s, sequences, graph_key);
+    *id = step_sequence_next(sequences, graph_key);
+    return err;
+}
+
+static void retire_step_id(MasterSession *s, int64_t graph_key, int64_t id, const Error *outcome) {
+    StepSequences *sequences = worker_step_sequences(master_options(s->master)->worker);
+    if (graph_key && outcome)
+        step_sequence_forget(sequences, graph_key);
+    else if (graph_key)
+        step_sequence_retire(sequences, graph_key, id);
+}
+
 Error *master_session_run(MasterSession *s, const RunRequest *request, ServerCall *call, RunReply *reply) {
     ClientGraph *g;
-    Error *err = session_graph_for(s, &request->signature, false, &g);
+    int64_t id = 0;
+    Error *err = next_step_id(s, request->collective_graph_key, &id);
+    if (!err) err = session_graph_for(s, &request->signature, false, &g);
     if (err) return err;
-    StepRun *step = step_run_new(s, g);
+    StepRun *step = step_run_new(s, g, id);
     reply->fetch_count = request->signature.fetch_count;
     reply->fetches = xcalloc((size_t)reply->fetch_count, sizeof *reply->fetches);
     err = session_add_step(s, step);
@@ -244,6 +294,7 @@ Error *master_session_run(MasterSession *s, const RunRequest *request, ServerCal
         };
         err = step_run_round(step, &round);
         session_remove_step(s, step);
+        retire_step_id(s, request->collective_graph_key, id, err);
         master_count_step(s->master);
     }
     step_run_free(step);

@@ -25,6 +25,7 @@ typedef struct RunRequest {
     Tensor *const *feeds; /* by signature.feeds */
     bool trace, partition_graphs;
     int64_t timeout_ms; /* 0: none */
+    int64_t collective_graph_key; /* other than 0: masters agree on the id of the step */
 } RunRequest;
 
 typedef struct RunReply {

@@ -25,7 +25,7 @@ typedef struct Callable {
     Arena *arena;
     RunSignature signature;
     bool trace, partition_graphs;
-    int64_t timeout_ms;
+    int64_t timeout_ms, collective_graph_key;
 } Callable;
 
 struct MasterSession {
@@ -34,6 +34,7 @@ struct MasterSession {
     char *handle;
     SessionTasks tasks;
     bool soft_placement, bfloat16_edges;
+    char *group_leader; /* task that leads the collectives; "": this one */
 
     pthread_mutex_t build_mutex; /* guards the graphs: one is extended or compiled at a time */
     Graph *source;               /* as the client sent it */

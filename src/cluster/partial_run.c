@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "cluster/master_session_internal.h"
+#include "cluster/random_id.h"
 #include "cluster/step_run.h"
 
 static void partial_run_free(MasterSession *s, PartialRun *p) {
@@ -39,7 +40,7 @@ Error *master_session_partial_setup(MasterSession *s, const RunSignature *signat
     if (err) return err;
     PartialRun *p = xcalloc(1, sizeof *p);
     p->graph = g;
-    p->step = step_run_new(s, g);
+    p->step = step_run_new(s, g, random_step_id());
     p->fed = xcalloc((size_t)signature->feed_count, sizeof *p->fed);
     p->fetched = xcalloc((size_t)signature->fetch_count, sizeof *p->fetched);
     pthread_mutex_lock(&s->mutex); /* one lock for both: a session that closes must find the run with the step */

@@ -116,7 +116,7 @@ static char *listen_address(const Server *s, const ServerConfig *config, bool ip
 
 static Error *listen_on(Server *s, const ServerConfig *config) {
     char *address = listen_address(s, config, true), *bound = NULL;
-    ServerOptions options = {.methods = s->methods, .arg = &s->services, .pool = s->serve};
+    ServerOptions options = {.methods = s->methods, .arg = &s->services, .pool = s->serve, .max_message_bytes = config->max_message_bytes};
     Error *err = transport_serve(s->transport, str_of(address), &options, &bound);
     if (err && str_starts(str_of(address), STR("[::]"))) { /* a machine without IPv6 */
         error_free(err);

@@ -12,6 +12,7 @@ typedef struct ServerConfig {
     int threads;                /* of the compute pool; 0: as many as cores */
     int64_t session_timeout_ms; /* 0: 60 s */
     int max_sessions;           /* 0: 1000 */
+    size_t max_message_bytes;   /* of requests; 0: 2 GiB - 1 */
     Str listen;                 /* (optional) "host:port" to listen on instead of the port of the task's address on all interfaces */
 } ServerConfig;
 

@@ -13,6 +13,7 @@
 #include "cluster/codec.h"
 #include "cluster/master_session_internal.h"
 #include "cluster/random_id.h"
+#include "cluster/rpc_logging.h"
 #include "proto/wire.h"
 
 typedef struct TaskRun {
@@ -38,14 +39,14 @@ struct StepRun {
     Error *cancel_reason;
 };
 
-StepRun *step_run_new(MasterSession *s, ClientGraph *g) {
+StepRun *step_run_new(MasterSession *s, ClientGraph *g, int64_t step_id) {
     StepRun *run = xcalloc(1, sizeof *run);
     pthread_mutex_init(&run->mutex, NULL);
     cond_init(&run->changed);
     run->session = master_session_ref(s);
     refcount_inc(&g->refs);
     run->graph = g;
-    run->id = random_step_id();
+    run->id = step_id;
     run->tasks = xcalloc((size_t)g->task_count, sizeof *run->tasks);
     for (int i = 0; i < g->task_count; i++) run->tasks[i] = (TaskRun){.step = run, .task = i};
     return run;
@@ -233,6 +234,7 @@ Error *step_run_round(StepRun *run, const StepRound *round) {
     run->pending = run->graph->part_count;
     run->failed = false;
     pthread_mutex_unlock(&run->mutex);
+    if (round->step_stats) rpc_logging_start(&run->session->tasks, run->graph);
     if (round->call) server_call_watch(round->call, client_gone, run);
     for (int i = 1; i < run->graph->task_count; i++)
         if (run->graph->handles[i].ptr) start_remote(run, &run->tasks[i], round);
@@ -242,6 +244,7 @@ Error *step_run_round(StepRun *run, const StepRound *round) {
     Error *err = root_error(run);
     for (int i = 0; !err && i < run->graph->task_count; i++)
         if (run->graph->handles[i].ptr) collect_metadata(&run->tasks[i], round);
+    if (!err && round->step_stats) rpc_logging_fetch(&run->session->tasks, run->graph, run->id, round->step_stats);
     for (int i = 0; !err && i < round->recv_count; i++) {
         round->recv_values[i] = run->tasks[0].result.values[i];
         run->tasks[0].result.values[i] = NULL;

@@ -21,7 +21,7 @@ typedef struct StepRound {
     StrBuf *step_stats, *partition_graph_fields; /* (optional) */
 } StepRound;
 
-StepRun *step_run_new(MasterSession *s, ClientGraph *g); /* keeps references to both */
+StepRun *step_run_new(MasterSession *s, ClientGraph *g, int64_t step_id); /* keeps references to both */
 Error *step_run_round(StepRun *run, const StepRound *round) MUST_CHECK; /* waits until every task has answered */
 void step_run_cancel(StepRun *run, Error *reason); /* takes reason; the round under way ends with it */
 void step_run_free(StepRun *run);                  /* CleanupGraph at every task */

@@ -18,6 +18,7 @@ Worker *worker_new(const WorkerOptions *o) {
     w->peers = o->peers;
     w->compute = o->compute;
     w->blocking = o->blocking;
+    w->sequences = step_sequences_new();
     w->steps = step_table_new(remote_recv, w);
     w->run_ids = request_ids_new(100000);
     w->recv_ids = request_ids_new(100000);
@@ -57,6 +58,7 @@ void worker_free(Worker *w) {
     if (!w) return;
     worker_stop(w);
     step_table_free(w->steps);
+    step_sequences_free(w->sequences);
     request_ids_free(w->run_ids);
     request_ids_free(w->recv_ids);
     strmap_clear(&w->sessions);
@@ -139,6 +141,10 @@ bool worker_fresh_recv_id(Worker *w, int64_t id) {
 
 Str worker_task_name(const Worker *w) {
     return str_of(w->task_name);
+}
+
+StepSequences *worker_step_sequences(const Worker *w) {
+    return w->sequences;
 }
 
 const DeviceSet *worker_devices(const Worker *w) {

@@ -4,6 +4,7 @@
 #include "base/threadpool.h"
 #include "cluster/peers.h"
 #include "cluster/spec.h"
+#include "cluster/step_sequence.h"
 #include "cluster/step_table.h"
 #include "cluster/worker_session.h"
 #include "runtime/device.h"
@@ -79,6 +80,7 @@ bool worker_fresh_recv_id(Worker *w, int64_t id);
 
 Str worker_task_name(const Worker *w);
 const DeviceSet *worker_devices(const Worker *w);
+StepSequences *worker_step_sequences(const Worker *w);
 
 typedef struct WorkerStats {
     int64_t sessions, graphs, steps, runs, resources;

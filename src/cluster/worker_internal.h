@@ -14,6 +14,7 @@ struct Worker {
     Peers *peers;
     ThreadPool *compute, *blocking;
     StepTable *steps;
+    StepSequences *sequences;
     RequestIds *run_ids, *recv_ids;
     _Atomic int64_t runs;  /* graph runs under way */
     pthread_mutex_t mutex; /* guards all below */

@@ -346,6 +346,25 @@ static void answer_empty(void *arg, ServerCall *call) {
     service_reply_empty(call);
 }
 
+/* Asked of the leader of a group of collectives by the other masters. */
+static void get_step_sequence(void *arg, ServerCall *call) {
+    Pb__GetStepSequenceRequest *request = service_request(call, &pb__get_step_sequence_request__descriptor);
+    if (!request) return;
+    Pb__GetStepSequenceResponse reply = PB__GET_STEP_SEQUENCE_RESPONSE__INIT;
+    Pb__StepSequence *rows = xcalloc(request->n_graph_key, sizeof *rows);
+    reply.step_sequence = xcalloc(request->n_graph_key, sizeof *reply.step_sequence);
+    for (; reply.n_step_sequence < request->n_graph_key; reply.n_step_sequence++) {
+        Pb__StepSequence *row = reply.step_sequence[reply.n_step_sequence] = &rows[reply.n_step_sequence];
+        pb__step_sequence__init(row);
+        row->graph_key = request->graph_key[reply.n_step_sequence];
+        row->next_step_id = step_sequence_lead(worker_step_sequences(((Services *)arg)->worker), row->graph_key);
+    }
+    service_reply(call, &reply.base);
+    free(reply.step_sequence);
+    free(rows);
+    service_free(request);
+}
+
 static void not_here(void *arg, ServerCall *call) {
     (void)arg;
     server_call_fail(call, error_unimplemented("Collectives between tasks are not part of this server yet"));
@@ -369,6 +388,6 @@ const Method worker_methods[] = {
     {WORKER "RecvBuf", not_here, true},
     {WORKER "CompleteGroup", not_here, true},
     {WORKER "CompleteInstance", not_here, true},
-    {WORKER "GetStepSequence", not_here, true},
+    {WORKER "GetStepSequence", get_step_sequence, true},
 };
 const int worker_method_count = sizeof worker_methods / sizeof worker_methods[0];

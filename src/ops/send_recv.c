@@ -1,6 +1,7 @@
 /* send_recv.c: _Send and _Recv, which join the parts of a step through its rendezvous. */
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "ops/op_list.h"
 #include "runtime/device.h"
@@ -86,13 +87,55 @@ static void received(void *arg, Error *err, Tensor *value, bool is_dead) {
     kernel_done(k, err);
 }
 
+/* A receive of a traced step: its transfer becomes a row of its own. */
+typedef struct TracedRecv {
+    KernelContext *k;
+    int64_t start_ns;
+    char *key;
+} TracedRecv;
+
+static void put_size(StrBuf *label, double bytes) {
+    if (bytes >= 0.1 * 1048576)
+        strbuf_addf(label, "[%.1fMB] ", bytes / 1048576);
+    else
+        strbuf_addf(label, "[%.0fB] ", bytes);
+}
+
+static void received_traced(void *arg, Error *err, Tensor *value, bool is_dead) {
+    TracedRecv *t = arg;
+    KernelContext *k = t->k;
+    RendezvousKey key;
+    if (!err && rendezvous_key_parse(str_of(t->key), &key)) {
+        double bytes = value ? (double)tensor_bytes(value) : 0;
+        int64_t end_ns = clock_wall_ns();
+        StrBuf label = {0};
+        put_size(&label, bytes);
+        strbuf_addf(&label, "[%.2fMb/s] %.*s from %.*s to %.*s", bytes * 8000 / (double)(end_ns - t->start_ns + 1), STR_ARG(key.edge), STR_ARG(key.src_device),
+                    STR_ARG(key.dst_device));
+        step_stats_add(k->step->stats, &(NodeTiming){.node = STR("RecvTensor"), .op = STR("RecvTensor"), .label = strbuf_str(&label),
+                                                     .device = key.dst_device, .scheduled_ns = t->start_ns, .start_ns = t->start_ns, .end_ns = end_ns});
+        strbuf_clear(&label);
+    }
+    free(t->key);
+    free(t);
+    received(k, err, value, is_dead);
+}
+
+static void recv_traced(Rendezvous *r, Str key, KernelContext *waiting) {
+    TracedRecv *t = xmalloc(sizeof *t);
+    *t = (TracedRecv){waiting, clock_wall_ns(), str_dup(key)};
+    rendezvous_recv_remote(r, key, received_traced, t);
+}
+
 static Error *run_recv(KernelContext *k) {
     const Endpoint *e = k->state;
     char *owned;
     Str key = key_of(k, &owned);
     Rendezvous *r = k->step->rendezvous;
     KernelContext *waiting = kernel_defer(k);
-    if (e->remote)
+    if (e->remote && waiting->step->stats)
+        recv_traced(r, key, waiting);
+    else if (e->remote)
         rendezvous_recv_remote(r, key, received, waiting);
     else
         rendezvous_recv(r, key, received, waiting);

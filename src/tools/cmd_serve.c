@@ -14,7 +14,7 @@
 
 typedef struct Options {
     const char *cluster, *job, *ps_hosts, *worker_hosts, *chief_hosts, *listen;
-    int64_t task, cpu_devices, threads, session_timeout_s, max_sessions;
+    int64_t task, cpu_devices, threads, session_timeout_s, max_sessions, max_message_mb;
     bool verbose, help;
 } Options;
 
@@ -83,7 +83,7 @@ static Error *serve(Options *o) {
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     raise_file_limit();
-    err = transport_grpc_new(NULL, &transport);
+    err = transport_grpc_new(&(GrpcOptions){.max_message_bytes = (size_t)o->max_message_mb << 20}, &transport);
     if (err) goto out;
     ServerConfig config = {
         .cluster = &spec,
@@ -93,6 +93,7 @@ static Error *serve(Options *o) {
         .threads = (int)o->threads,
         .session_timeout_ms = o->session_timeout_s * 1000,
         .max_sessions = (int)o->max_sessions,
+        .max_message_bytes = (size_t)o->max_message_mb << 20,
         .listen = str_of(o->listen),
     };
     err = server_start(&config, transport, &server);
@@ -126,6 +127,7 @@ int cmd_serve(int argc, char **argv) {
         {"listen", FLAG_STRING, &o.listen, "HOST:PORT", "where to listen (a loopback address of the task, else its port on all interfaces)"},
         {"session-timeout", FLAG_INT, &o.session_timeout_s, "SECONDS", "how long a new session waits for missing tasks (60)"},
         {"max-sessions", FLAG_INT, &o.max_sessions, "N", "client sessions at a time (1000)"},
+        {"max-message-mb", FLAG_INT, &o.max_message_mb, "N", "largest message taken, in MiB (2047); a larger one gets ResourceExhausted"},
         {"verbose", FLAG_BOOL, &o.verbose, NULL, "log more"},
         {"help", FLAG_BOOL, &o.help, NULL, "print this"},
         {0},
@@ -142,6 +144,10 @@ int cmd_serve(int argc, char **argv) {
         puts("usage: rill serve --cluster JSON|FILE --job NAME --task N\n\nRuns one task. Prints READY grpc://HOST:PORT once it accepts calls; ends on SIGTERM.\nWithout --cluster and --*_hosts it reads TF_CONFIG.\n");
         flags_print(flags);
         return 0;
+    }
+    if (o.max_message_mb < 0 || o.max_message_mb > 2047) {
+        fprintf(stderr, "rill serve: --max-message-mb %lld is not between 1 and 2047; try rill serve --help\n", (long long)o.max_message_mb);
+        return EXIT_USAGE;
     }
     if (o.verbose) log_set_level(LOG_DEBUG);
     ops_register_all();

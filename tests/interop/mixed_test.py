@@ -248,6 +248,8 @@ def test_full_trace(mixed, graph, master):
         np.testing.assert_array_equal(s.run(b, options=options, run_metadata=metadata), np.full([8, 8], 64))
     names = {n.node_name: d.device for d in metadata.step_stats.dev_stats for n in d.node_stats}
     assert "worker/replica:0/task:0" in names["first_product"] and "worker/replica:0/task:1" in names["second_product"]
+    into = {d.device for d in metadata.step_stats.dev_stats for n in d.node_stats if n.node_name == "RecvTensor"}
+    assert {"/job:worker/replica:0/task:%d" % i in " ".join(into) for i in (0, 1)} == {True}, into
     assert len(metadata.partition_graphs) >= 3
     assert timeline.Timeline(metadata.step_stats).generate_chrome_trace_format()
 

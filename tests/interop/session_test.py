@@ -1,6 +1,7 @@
 """Everything a client can ask of a session on a Rill master, besides plain runs."""
 import json
 
+import grpc
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
@@ -8,6 +9,7 @@ from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import timeline
 
 import training
+import wire
 
 
 @pytest.fixture
@@ -193,10 +195,67 @@ def test_full_trace_gives_a_timeline(cluster, graph):
     assert any("job:ps" in d for d in devices) and any("job:worker" in d for d in devices), devices
     nodes = [n for d in metadata.step_stats.dev_stats for n in d.node_stats]
     assert any(n.node_name == "traced_product" and n.all_end_rel_micros >= 0 and n.all_start_micros > 0 for n in nodes)
+    transfers = [(d.device, n) for d in metadata.step_stats.dev_stats for n in d.node_stats if n.node_name == "RecvTensor"]
+    assert transfers and all("job:worker/replica:0/task:0" in device for device, _ in transfers)
+    assert any("[16384B] [" in n.timeline_label and "traced_variable" in n.timeline_label
+               and "from /job:ps/replica:0/task:0/device:CPU:0 to /job:worker/replica:0/task:0/device:CPU:0" in n.timeline_label
+               for _, n in transfers), transfers
     trace = json.loads(timeline.Timeline(metadata.step_stats).generate_chrome_trace_format())
     assert any(e.get("args", {}).get("name") == "traced_product" for e in trace["traceEvents"])
     parts = [n.op for g in metadata.partition_graphs for n in g.node]
     assert len(metadata.partition_graphs) >= 2 and "_Send" in parts and "_Recv" in parts
+
+
+def test_masters_agree_on_the_steps_of_a_graph_key(cluster, graph):
+    """With a collective graph key the leader of the group gives the first step id and each master counts on from there."""
+    leader, other = cluster.target("worker", 0), cluster.target("worker", 1)
+    key = 7
+
+    def next_id(target):
+        with grpc.insecure_channel(target[len("grpc://"):]) as channel:
+            reply = channel.unary_unary("/tensorflow.WorkerService/GetStepSequence")(wire.message(_1=key), timeout=30)
+        sequence, = wire.read(reply)[1]
+        assert wire.read(sequence)[1] == [key]
+        return wire.read(sequence)[2][0]
+
+    out = tf.constant(2.0) * 3.0
+    fails = tf.check_numerics(tf.placeholder_with_default(1.0, []) / 0.0, "fails")
+    options = tf.RunOptions(experimental=tf.RunOptions.Experimental(collective_graph_key=key))
+    experimental = tf.ConfigProto.Experimental(collective_group_leader="/job:worker/replica:0/task:0")
+    with training.session(other, graph, experimental=experimental) as s:
+        first = next_id(leader)
+        assert first > 0
+        for _ in range(3):
+            assert s.run(out, options=options) == 6.0
+        assert next_id(other) == first + 3
+        assert next_id(leader) == first
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            s.run(fails, options=options)
+        assert s.run(out, options=options) == 6.0  # agreed on anew
+        assert next_id(other) == first + 1
+    experimental.collective_group_leader = "/job:worker/replica:0/task:9"
+    with training.session(cluster.target("worker", 0), graph, experimental=experimental) as s:
+        assert s.run(out) == 6.0
+    with training.session(other, graph, experimental=experimental) as s:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="task:9 is not a task"):
+            s.run(out, options=tf.RunOptions(experimental=tf.RunOptions.Experimental(collective_graph_key=8)))
+
+
+def test_messages_over_the_limit_are_refused(start_cluster, graph):
+    cluster = start_cluster({"ps": 1, "worker": 1}, flags=["--max-message-mb", "1"])
+    x = tf.placeholder(tf.float32, [None])
+    with tf.device("/job:ps"):
+        big = tf.fill([1000000], 1.0)
+    with training.session(cluster.target(), graph) as s:
+        total = tf.reduce_sum(x)
+        assert s.run(total, {x: np.ones(100000, np.float32)}) == 100000.0
+        with pytest.raises(tf.errors.ResourceExhaustedError, match="4000[0-9]+ bytes.*1048576|1048576.*4000[0-9]+"):
+            s.run(total, {x: np.ones(1000000, np.float32)})
+        with tf.device("/job:worker"):
+            far = tf.reduce_sum(big)
+        with pytest.raises(tf.errors.ResourceExhaustedError):
+            s.run(far)
+        assert s.run(total, {x: np.ones(10, np.float32)}) == 10.0
 
 
 @pytest.mark.parametrize("how", ["session", "run"])
