@@ -15,7 +15,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TSAN_MODULES = ["net", "runtime", "cluster"]
-PYTEST_FOLDERS = ["net", "interop", "fault", "golden", "perf"]
+PYTEST_FOLDERS = ["net", "interop", "fault", "golden", "tools", "perf"]
 UNIT_TIMEOUT_S = 300
 GOLDEN_TIMEOUT_S = 900
 PYTEST_TIMEOUT_S = 1200

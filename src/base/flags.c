@@ -2,9 +2,16 @@
 #include "base/flags.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/str.h"
+
+void flag_list_clear(FlagList *l) {
+    free(l->items);
+    *l = (FlagList){0};
+}
 
 static bool same_name(const char *name, Str given) {
     if (strlen(name) != given.len) return false;
@@ -20,6 +27,14 @@ static Error *set(const Flag *flag, const char *text) {
         *(const char **)flag->value = text;
     } else if (flag->kind == FLAG_INT) {
         if (!str_to_int64(str_of(text), flag->value)) return error_invalid("--%s needs a whole number, not '%s'", flag->name, text);
+    } else if (flag->kind == FLAG_FLOAT) {
+        char *end;
+        *(double *)flag->value = strtod(text, &end);
+        if (end == text || *end) return error_invalid("--%s needs a number, not '%s'", flag->name, text);
+    } else if (flag->kind == FLAG_LIST) {
+        FlagList *l = flag->value;
+        l->items = xrealloc(l->items, (size_t)(l->count + 1) * sizeof *l->items);
+        l->items[l->count++] = text;
     } else if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) {
         *(bool *)flag->value = *text == 't';
     } else {
@@ -52,6 +67,23 @@ Error *flags_parse(const Flag *flags, int argc, char **argv, int first, int *nex
         if (err) return err;
     }
     *next = i;
+    return NULL;
+}
+
+Error *flags_parse_all(const Flag *flags, int argc, char **argv, int first, const char **words, int max, int *count) {
+    *count = 0;
+    for (int at = first; at < argc;) {
+        int next = at;
+        Error *err = flags_parse(flags, argc, argv, at, &next);
+        if (err) return err;
+        bool only_words = next > at && strcmp(argv[next - 1], "--") == 0;
+        while (next < argc) {
+            if (*count == max) return error_invalid("unexpected argument '%s'", argv[next]);
+            words[(*count)++] = argv[next++];
+            if (!only_words) break;
+        }
+        at = next;
+    }
     return NULL;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/float16.h"
+#include "tensor/number.h"
 
 static bool print_special(StrBuf *out, double v) {
     if (isnan(v)) strbuf_add(out, STR("nan"));
@@ -99,8 +100,33 @@ static void print_element(StrBuf *out, const Tensor *t, int64_t i, bool quoted) 
             print_escaped(out, tstring_str(&tensor_str(t)[i]));
             if (quoted) strbuf_addc(out, '"');
             break;
+        case DT_COMPLEX64:
+            strbuf_addc(out, '(');
+            print_float(out, (float)number_real(t, i));
+            strbuf_addc(out, ',');
+            print_float(out, (float)number_imag(t, i));
+            strbuf_addc(out, ')');
+            break;
+        case DT_COMPLEX128:
+            strbuf_addc(out, '(');
+            print_double(out, number_real(t, i));
+            strbuf_addc(out, ',');
+            print_double(out, number_imag(t, i));
+            strbuf_addc(out, ')');
+            break;
+        case DT_INT4:
+        case DT_INT2:
+            strbuf_addf(out, "%d", (int)number_int(t, i));
+            break;
+        case DT_UINT4:
+        case DT_UINT2:
+            strbuf_addf(out, "%u", (unsigned)number_uint(t, i));
+            break;
         default:
-            strbuf_addc(out, '?');
+            if (number_kind(t->dtype) == NUMBER_REAL)
+                print_float(out, (float)number_real(t, i));
+            else
+                strbuf_addc(out, '?');
     }
 }
 

@@ -11,6 +11,7 @@ static const struct {
 } commands[] = {
     {"serve", cmd_serve, "runs one task of a cluster"},
     {"status", cmd_status, "shows the tasks, devices and sessions of a running cluster"},
+    {"graph", cmd_graph, "runs and shows SavedModels, MetaGraphs and GraphDefs"},
     {"ops", cmd_ops, "lists the ops this build can run"},
     {"version", cmd_version, "prints the version"},
 };
