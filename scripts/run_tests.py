@@ -15,7 +15,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TSAN_MODULES = ["net", "runtime", "cluster"]
-PYTEST_FOLDERS = ["net", "interop", "fault", "golden", "tools", "perf"]
+PYTEST_FOLDERS = ["net", "gradients", "interop", "fault", "golden", "tools", "perf"]
+HELPER_FOLDERS = ["net", "gradients"]  # their C test programs also serve the tests in Python
 UNIT_TIMEOUT_S = 300
 GOLDEN_TIMEOUT_S = 900
 PYTEST_TIMEOUT_S = 1200
@@ -160,7 +161,7 @@ def run_pytest(totals, mode, folders, *options):
     if not folders:
         print("   none")
         return
-    helpers = [str(p.relative_to(ROOT)) for p in programs(["net"], mode)] if "net" in folders else []
+    helpers = [str(p.relative_to(ROOT)) for f in folders if f in HELPER_FOLDERS for p in programs([f], mode)]
     build(mode, [f"build/{mode}/rill", *helpers])
     command = [str(ROOT / ".venv/bin/python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=5", "-ra",
                "-o", f"faulthandler_timeout={SILENCE_TIMEOUT_S - 30}", *options, *[f"tests/{f}" for f in folders]]
