@@ -137,6 +137,13 @@ def run_golden(totals, mode):
     print("".join(f"   {line}\n" for line in text.splitlines() if line.startswith("golden cases:")), end="")
 
 
+def run_ops(totals, mode):
+    program = ROOT / "build" / mode / "tests/golden/ops_test"
+    build(mode, [str(program.relative_to(ROOT))])
+    text = run_program(totals, mode, program, GOLDEN_TIMEOUT_S)
+    print("".join(f"   {line}\n" for line in text.splitlines() if line.startswith(("registry:", "op cases:"))), end="")
+
+
 def follow(command, env):
     """Runs a program, shows and returns what it prints; ends it and all it started when it is silent or takes too long."""
     process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -182,6 +189,7 @@ def run_everything(totals):
     stage(totals, "C tests, AddressSanitizer, LeakSanitizer, UndefinedBehaviorSanitizer", run_unit, "asan", [])
     stage(totals, "C tests, ThreadSanitizer: " + ", ".join(TSAN_MODULES), run_unit, "tsan", TSAN_MODULES)
     stage(totals, "golden values, in one process, AddressSanitizer", run_golden, "asan")
+    stage(totals, "every op and type, in one process, AddressSanitizer", run_ops, "asan")
     stage(totals, "real TensorFlow: " + ", ".join(PYTEST_FOLDERS), run_pytest, "release", PYTEST_FOLDERS)
     stage(totals, "real TensorFlow, AddressSanitizer", run_pytest, "asan", PYTEST_FOLDERS, "-m", "asan")
 
@@ -192,6 +200,7 @@ def run_module(totals, module):
         sys.exit(2)
     if module == "golden":
         stage(totals, "golden values, in one process, AddressSanitizer", run_golden, "asan")
+        stage(totals, "every op and type, in one process, AddressSanitizer", run_ops, "asan")
     else:
         stage(totals, f"C tests of {module}, AddressSanitizer", run_unit, "asan", [module])
     if module in TSAN_MODULES:

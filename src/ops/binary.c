@@ -70,6 +70,12 @@ const OpDef binary_ops[] = {
     {0},
 };
 
+/* TensorFlow has another code for TruncateDiv and TruncateMod than for Div, Mod, FloorDiv and FloorMod. */
+static Error *divided_by_zero(const KernelContext *k) {
+    bool truncates = str_starts(k->node->op, STR("Truncate"));
+    return truncates ? error_internal("%.*s: integer division by zero", STR_ARG(k->node->name)) : error_invalid("Integer division by zero");
+}
+
 #define BODY "ops/binary_float.inc"
 #include "kernels/each_float.inc"
 #undef BODY
@@ -116,7 +122,7 @@ const KernelDef binary_cpu[] = {
     {"Div", .by_type = {FLOAT_TYPES(div), INT_TYPES(truncate_div), COMPLEX_TYPES(div)}},
     {"RealDiv", .by_type = {FLOAT_TYPES(div), COMPLEX_TYPES(div)}},
     {"FloorDiv", .by_type = {REAL_TYPES(floor_div)}},
-    {"TruncateDiv", .by_type = {INT_TYPES(truncate_div)}},
+    {"TruncateDiv", .by_type = {REAL_TYPES(truncate_div)}},
     {"FloorMod", .by_type = {REAL_TYPES(floor_mod)}},
     {"Mod", .by_type = {FLOAT_TYPES(truncate_mod), INT_TYPES(truncate_mod)}},
     {"TruncateMod", .by_type = {FLOAT_TYPES(truncate_mod), INT_TYPES(truncate_mod)}},

@@ -198,10 +198,17 @@ static Error *fft_shape(KernelContext *k, FftJob *job, Shape *out) {
     return NULL;
 }
 
+static Error *check_types(const FftState *s, DataType in, DataType out) {
+    DataType of_reals = s->inverse ? out : in, of_pairs = s->inverse ? in : out;
+    if (!s->real || (of_pairs == DT_COMPLEX64) == (of_reals == DT_FLOAT)) return NULL;
+    return error_invalid("Wrong types for %s real FFT: in=%d out=%d", s->inverse ? "backward" : "forward", in, out);
+}
+
 static Error *run_fft(KernelContext *k) {
     FftJob job = {.s = k->state, .in = k->in[0]};
     Shape shape;
-    Error *err = fft_shape(k, &job, &shape);
+    Error *err = check_types(job.s, job.in->dtype, kernel_output_type(k, 0));
+    if (!err) err = fft_shape(k, &job, &shape);
     if (err) return err;
     job.out = kernel_output(k, 0, &shape);
     if (!job.out || job.out->count == 0) return NULL;

@@ -307,6 +307,9 @@ static Error *eigen_one(const MatrixJob *job, int64_t at, void *scratch) {
 }
 
 static Error *run_eigen(KernelContext *k) {
+    DataType in = k->in[0]->dtype, out = kernel_output_type(k, 0);
+    bool single = in == DT_FLOAT || in == DT_COMPLEX64;
+    if (single != (out == DT_COMPLEX64)) return error_invalid("Invalid output dtype %d of an input of %s", out, dtype_name(in));
     bool vectors = ((const LinalgOptions *)k->state)->vectors;
     MatrixJob job;
     Error *err = matrix_job_init(&job, k, true, false);

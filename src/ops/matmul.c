@@ -247,7 +247,12 @@ static Error *batch_v1_run(KernelContext *k) {
 static Tensor *widened(KernelContext *k, Tensor *x, DataType to) {
     if (x->dtype == to) return tensor_ref(x);
     Tensor *t = kernel_scratch(k, to, &x->shape);
-    for (int64_t i = 0; t && i < x->count; i++) index_put(t, i, index_at(x, i));
+    for (int64_t i = 0; t && i < x->count; i++) {
+        if (to == DT_BFLOAT16)
+            ((uint16_t *)t->data)[i] = float_to_bfloat16((float)index_at(x, i));
+        else
+            index_put(t, i, index_at(x, i));
+    }
     return t;
 }
 
@@ -256,11 +261,13 @@ static Error *batch_v3_run(KernelContext *k) {
     Error *err = batch_check_ranks(&k->in[0]->shape, &k->in[1]->shape);
     if (err) return err;
     bool same = k->in[0]->dtype == to && k->in[1]->dtype == to;
-    if (!same && to != DT_INT32 && to != DT_INT64) {
+    bool bytes = to == DT_BFLOAT16; /* with bytes on the other side */
+    for (int i = 0; i < 2; i++) bytes &= k->in[i]->dtype == to || k->in[i]->dtype == DT_INT8 || k->in[i]->dtype == DT_UINT8;
+    if (!same && !bytes && to != DT_INT32 && to != DT_INT64) {
         return error_unimplemented("BatchMatMulV3 of %s and %s to %s", dtype_name(k->in[0]->dtype),
                                    dtype_name(k->in[1]->dtype), dtype_name(to));
     }
-    for (int i = 0; i < 2 && !same; i++) {
+    for (int i = 0; i < 2 && !same && !bytes; i++) {
         err = require_integers(k->in[i], "BatchMatMulV3");
         if (err) return err;
     }

@@ -142,6 +142,19 @@ typedef struct RowChange {
     bool same_row; /* one row of updates serves all */
 } RowChange;
 
+/* The sum of strings is one after the other. */
+static void join_row(void *to, const void *from, int64_t n) {
+    TString *z = to;
+    const TString *x = from;
+    for (int64_t i = 0; i < n; i++) {
+        StrBuf b = {0};
+        strbuf_add(&b, tstring_str(&z[i]));
+        strbuf_add(&b, tstring_str(&x[i]));
+        tstring_set(&z[i], (Str){b.ptr, b.len});
+        strbuf_clear(&b);
+    }
+}
+
 static Error *row_change_init(RowChange *c, ScatterKind kind, Tensor *to, const Tensor *updates, int64_t width) {
     *c = (RowChange){.element = element_kind(to->dtype), .to = to->data, .from = updates->data, .width = width};
     if (kind == SCATTER_UPDATE) return NULL;
@@ -149,6 +162,8 @@ static Error *row_change_init(RowChange *c, ScatterKind kind, Tensor *to, const 
     if (m) {
         RowFn *const fns[] = {m->add, m->sub, m->mul, m->div, m->min, m->max};
         c->fn = fns[kind];
+    } else if (to->dtype == DT_STRING && kind == SCATTER_ADD) {
+        c->fn = join_row;
     }
     return c->fn ? NULL : error_unimplemented("Scatter of type %s with arithmetic", dtype_name(to->dtype));
 }
@@ -303,6 +318,11 @@ static Error *run_scatter_nd(KernelContext *k) {
     for (int d = 0; d < shape.rank; d++) shape.dims[d] = index_at(dims, d);
     Error *err = shape_check(&shape);
     if (err) return err;
+    if (k->in[1]->shape.rank < 1)
+        return error_invalid("Updates shape must have rank at least one. Found:%s", shape_text(&k->in[1]->shape).text);
+    bool nothing = k->in[0]->count == 0 && k->in[1]->count == 0;
+    if (!nothing && (k->in[0]->count == 0 || k->in[1]->count == 0 || shape_count(&shape) == 0))
+        return error_invalid("Indices and updates specified for empty output shape");
     Tensor *out = kernel_output(k, 0, &shape);
     if (!out) return NULL;
     if (dtype_is_plain(out->dtype)) memset(out->data, 0, tensor_bytes(out));

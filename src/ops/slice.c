@@ -233,7 +233,8 @@ static Error *split_at(KernelContext *k, const Tensor *in, int axis, const int64
 }
 
 static Error *split_axis(KernelContext *k, int input, const Tensor *value, int *axis) {
-    if (k->in[input]->count != 1)
+    bool vector_ok = input != 0; /* SplitV takes a vector of one element too */
+    if (k->in[input]->count != 1 || (k->in[input]->shape.rank > 0 && !vector_ok))
         return error_invalid("split_dim must be a scalar but has rank %d", k->in[input]->shape.rank);
     int64_t given = index_at(k->in[input], 0);
     int rank = value->shape.rank;

@@ -5,15 +5,14 @@
    Like the Python client it casts what is fed to the type of the fed tensor, and answers fetches of fed tensors itself. */
 #include <cjson/cJSON.h>
 #include <dirent.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/float16.h"
 #include "base/memory.h"
 #include "graph/function.h"
+#include "golden/compare.h"
 #include "graph/graph_def.h"
 #include "ops/op_list.h"
 #include "runtime/direct_session.h"
@@ -109,58 +108,6 @@ static Tensor *case_tensor(const Case *c, const char *id) {
     return out;
 }
 
-static double number_at(const Tensor *t, int64_t i) {
-    switch (t->dtype) {
-        case DT_FLOAT:
-        case DT_COMPLEX64: return tensor_f32(t)[i];
-        case DT_DOUBLE:
-        case DT_COMPLEX128: return tensor_f64(t)[i];
-        case DT_HALF: return half_to_float(((uint16_t *)t->data)[i]);
-        case DT_BFLOAT16: return bfloat16_to_float(((uint16_t *)t->data)[i]);
-        default: return 0;
-    }
-}
-
-static bool is_float(DataType t) {
-    return t == DT_FLOAT || t == DT_DOUBLE || t == DT_HALF || t == DT_BFLOAT16 || t == DT_COMPLEX64 || t == DT_COMPLEX128;
-}
-
-static bool equal(const Tensor *got, const Tensor *want, double rtol, double atol) {
-    if (want->dtype == DT_STRING) {
-        for (int64_t i = 0; i < want->count; i++)
-            if (!str_eq(tstring_str(&tensor_str(got)[i]), tstring_str(&tensor_str(want)[i]))) return false;
-        return true;
-    }
-    if (!is_float(want->dtype)) return memcmp(got->data, want->data, tensor_bytes(want)) == 0;
-    int64_t n = want->count * (want->dtype == DT_COMPLEX64 || want->dtype == DT_COMPLEX128 ? 2 : 1);
-    for (int64_t i = 0; i < n; i++) {
-        double g = number_at(got, i), w = number_at(want, i);
-        if (isnan(w) ? isnan(g) : isinf(w) ? g == w : fabs(g - w) <= atol + rtol * fabs(w)) continue;
-        return false;
-    }
-    return true;
-}
-
-static char *describe(const Tensor *t) {
-    StrBuf b = {0};
-    char *shape = shape_str(&t->shape);
-    strbuf_addf(&b, "%s%s", dtype_name(t->dtype), shape);
-    for (int64_t i = 0; i < t->count && i < 5; i++) {
-        if (t->dtype == DT_STRING)
-            strbuf_addf(&b, " '%.*s'", STR_ARG(str_slice(tstring_str(&tensor_str(t)[i]), 0, 60)));
-        else if (is_float(t->dtype))
-            strbuf_addf(&b, " %.9g", number_at(t, i));
-        else if (dtype_size(t->dtype) == 8)
-            strbuf_addf(&b, " %lld", (long long)tensor_i64(t)[i]);
-        else if (dtype_size(t->dtype) == 4)
-            strbuf_addf(&b, " %d", tensor_i32(t)[i]);
-        else
-            strbuf_addf(&b, " %d", tensor_u8(t)[i]);
-    }
-    free(shape);
-    return strbuf_detach(&b);
-}
-
 static void note(StrBuf *problems, int step, const char *what, const char *detail) {
     if (problems->len < 1500) strbuf_addf(problems, "%sstep %d: %s %.400s", problems->len ? "\n      " : "", step, what, detail);
 }
@@ -172,9 +119,9 @@ static void check_fetch(const Case *c, int step, const char *name, Tensor *got, 
         rtol = 1e-6;
         atol = 1e-7;
     }
-    bool ok = got->dtype == want->dtype && shape_eq(&got->shape, &want->shape) && equal(got, want, rtol, atol);
+    bool ok = got->dtype == want->dtype && shape_eq(&got->shape, &want->shape) && values_equal(got, want, rtol, atol);
     if (!ok) {
-        char *g = describe(got), *w = describe(want);
+        char *g = describe_tensor(got, 5), *w = describe_tensor(want, 5);
         char *text = xasprintf("got %s want %s", g, w);
         note(problems, step, name, text);
         free(text);

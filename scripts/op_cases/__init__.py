@@ -1,0 +1,12 @@
+"""The cases of every op, by family; importing the package fills table.ROWS and table.PROGRAMS."""
+import importlib
+
+from . import table
+
+NAMES = ["elementwise", "reduce", "array", "gather", "nn", "linalg"]
+
+
+def load():
+    for name in NAMES:
+        table.FAMILIES.append(name)
+        importlib.import_module("." + name, __package__)

@@ -1,0 +1,179 @@
+"""Linear algebra and Fourier transforms. Factors that are not unique are compared where TensorFlow's choice is the usual one."""
+import numpy as np
+
+from .table import Call, cases
+
+LOOSE = {"rtol": 1e-3, "atol": 1e-3}
+
+
+def spd(c, *shape):
+    """Well conditioned symmetric matrices."""
+    n = shape[-1]
+    a = c.values(shape, -1, 1, np.complex128 if c.is_complex else np.float64)
+    return (a @ np.conj(np.swapaxes(a, -1, -2)) + 2 * np.eye(n)).astype(c.T)
+
+
+def regular(c, *shape):
+    return (c.values(shape, -1, 1, np.complex128 if c.is_complex else np.float64) + 3 * np.eye(shape[-2], shape[-1])).astype(c.T)
+
+
+@cases("Cholesky BatchCholesky", **LOOSE)
+def cholesky(c):
+    yield Call(spd(c, 3, 3))
+    yield Call(spd(c, 2, 4, 4))
+    yield Call(spd(c, 1, 1))
+    yield Call(np.zeros((0, 0), c.T))
+    yield Call(c.values((2, 3)))
+
+
+@cases("CholeskyGrad BatchCholeskyGrad", **LOOSE)
+def cholesky_grad(c):
+    low = np.linalg.cholesky(spd(c, 3, 3).astype(np.float64)).astype(c.T)
+    yield Call(low, c.values((3, 3)))
+
+
+@cases("MatrixInverse BatchMatrixInverse", **LOOSE)
+def inverse(c):
+    for adjoint in (False, True):
+        yield Call(regular(c, 3, 3), adjoint=adjoint)
+        yield Call(regular(c, 2, 2, 2), adjoint=adjoint)
+    yield Call(np.zeros((0, 0), c.T))
+    yield Call(np.ones((2, 2), c.T))
+    yield Call(c.values((2, 3)))
+
+
+@cases("MatrixDeterminant BatchMatrixDeterminant", **LOOSE)
+def determinant(c):
+    yield Call(regular(c, 3, 3))
+    yield Call(regular(c, 2, 2, 2))
+    yield Call(np.zeros((0, 0), c.T))
+    yield Call(np.ones((2, 2), c.T), grad=False)
+    yield Call(c.values((2, 3)), grad=False)
+
+
+@cases("LogMatrixDeterminant", **LOOSE)
+def log_determinant(c):
+    yield Call(regular(c, 3, 3))
+    yield Call(regular(c, 2, 2, 2))
+    yield Call(c.values((2, 3)), grad=False)
+
+
+@cases("MatrixSolve BatchMatrixSolve", **LOOSE)
+def solve(c):
+    for adjoint in (False, True):
+        yield Call(regular(c, 3, 3), c.values((3, 2)), adjoint=adjoint)
+        yield Call(regular(c, 2, 2, 2), c.values((2, 2, 1)), adjoint=adjoint)
+    yield Call(np.ones((2, 2), c.T), c.values((2, 1)))
+    yield Call(regular(c, 2, 2), c.values((3, 1)))
+    yield Call(c.values((2, 3)), c.values((2, 1)))
+
+
+@cases("MatrixTriangularSolve BatchMatrixTriangularSolve", **LOOSE)
+def triangular_solve(c):
+    for lower in (False, True):
+        for adjoint in (False, True):
+            yield Call(regular(c, 3, 3), c.values((3, 2)), lower=lower, adjoint=adjoint)
+            yield Call(regular(c, 2, 2, 2), c.values((2, 2, 1)), lower=lower, adjoint=adjoint)
+    if c.op == "MatrixTriangularSolve":
+        yield Call(regular(c, 2, 1, 2, 2), c.values((3, 2, 1)), lower=True)
+    yield Call(np.zeros((2, 2), c.T), c.values((2, 1)))
+    yield Call(regular(c, 2, 2), c.values((3, 1)))
+
+
+@cases("MatrixSolveLs BatchMatrixSolveLs", **LOOSE)
+def solve_ls(c):
+    for fast in (True, False):
+        yield Call(regular(c, 4, 2), c.values((4, 1)), np.float64(0.0), fast=fast, grad=False)
+        yield Call(regular(c, 4, 2), c.values((4, 2)), np.float64(0.5), fast=True, grad=False)
+    yield Call(regular(c, 2, 4), c.values((2, 1)), np.float64(0.0), fast=True, grad=False)
+
+
+@cases("SelfAdjointEig BatchSelfAdjointEig", gradient=False, **LOOSE)
+def self_adjoint_eig_old(c):
+    yield Call(np.array([[2, 0], [0, 1]], c.T))
+
+
+@cases("SelfAdjointEigV2 BatchSelfAdjointEigV2", **LOOSE)
+def self_adjoint_eig(c):
+    yield Call(spd(c, 3, 3), compute_v=False, outputs=(0,), grad=False)
+    yield Call(spd(c, 2, 2, 2), compute_v=False, outputs=(0,), grad=False)
+    yield Call(c.values((2, 3)), compute_v=False, outputs=(0,), grad=False)
+
+
+@cases("Eig", types={"*": []}, gradient=False, **LOOSE)
+def eig(c):
+    yield Call(np.array([[[2]], [[3]]], c.T), compute_v=False, outputs=(0,))
+
+
+@cases("Svd BatchSvd", gradient=False, **LOOSE)
+def svd(c):
+    yield Call(regular(c, 3, 2), compute_uv=False, outputs=(0,))
+    yield Call(regular(c, 2, 2, 3), compute_uv=False, outputs=(0,))
+
+
+@cases("Qr", **LOOSE)
+def qr(c):
+    yield Call(regular(c, 3, 3), full_matrices=False)
+    yield Call(regular(c, 4, 2), full_matrices=True, grad=False)
+    yield Call(regular(c, 4, 2), full_matrices=False)
+    yield Call(regular(c, 2, 3), full_matrices=False, grad=False)
+
+
+@cases("Lu", types={"*": []}, **LOOSE)
+def lu(c):
+    yield Call(regular(c, 3, 3))
+    yield Call(regular(c, 2, 2, 2))
+    yield Call(np.zeros((2, 2), c.T), grad=False)
+    yield Call(c.values((2, 3)), grad=False)
+
+
+@cases("MatrixSquareRoot MatrixLogarithm", gradient=False, **LOOSE)
+def matrix_function(c):
+    yield Call(spd(c, 3, 3))
+
+
+@cases("FFT IFFT", **LOOSE)
+def fft(c):
+    for s in ((4,), (2, 3), (1,), (8,), (2, 2, 5), (0,), (30,)):
+        yield Call(c.values(s))
+    yield Call(c.values(()), grad=False)
+
+
+@cases("FFT2D IFFT2D", **LOOSE)
+def fft2d(c):
+    for s in ((2, 4), (2, 3, 5)):
+        yield Call(c.values(s))
+    yield Call(c.values((2,)), grad=False)
+
+
+@cases("FFT3D IFFT3D", **LOOSE)
+def fft3d(c):
+    yield Call(c.values((2, 3, 4)))
+
+
+def real_fft(rank):
+    def make(c):
+        real, last = c.type("Treal"), 6
+        s = (3, 4, last)[-rank:]
+        yield Call(c.values((2, *s), dtype=real), np.array(s, np.int32), static=True, const=(1,))
+        longer = [d + 2 for d in s]
+        yield Call(c.values(s, dtype=real), np.array(longer, np.int32), static=True, const=(1,), grad=False)
+        shorter = [d - 1 for d in s]
+        yield Call(c.values(s, dtype=real), np.array(shorter, np.int32), static=True, const=(1,), grad=False)
+    return make
+
+
+def inverse_real_fft(rank):
+    def make(c):
+        z = c.type("Tcomplex")
+        s = (3, 4, 4)[-rank:]
+        lengths = [*s[:-1], 6]
+        yield Call(c.values((2, *s), dtype=z), np.array(lengths, np.int32), static=True, const=(1,), grad=False)
+        lengths[-1] = 7
+        yield Call(c.values(s, dtype=z), np.array(lengths, np.int32), static=True, const=(1,), grad=False)
+    return make
+
+
+for number, name in ((1, "RFFT"), (2, "RFFT2D"), (3, "RFFT3D")):
+    cases(name, types={"Treal": ["float32", "float64"], "*": []}, **LOOSE)(real_fft(number))
+    cases("I" + name, types={"Treal": ["float32", "float64"], "*": []}, **LOOSE)(inverse_real_fft(number))

@@ -1,0 +1,379 @@
+"""Matrix products, convolutions, pools, normalisation, softmax and losses."""
+import numpy as np
+
+from .table import Call, cases
+
+I32 = np.int32
+LOOSE = {"rtol": 1e-4, "atol": 1e-4}
+
+
+@cases("MatMul", **LOOSE)
+def mat_mul(c):
+    for a in (False, True):
+        for b in (False, True):
+            x, y = (3, 2) if a else (2, 3), (4, 3) if b else (3, 4)
+            yield Call(c.values(x), c.values(y), transpose_a=a, transpose_b=b)
+            if c.full:
+                x, y = (17, 9) if a else (9, 17), (21, 17) if b else (17, 21)
+                yield Call(c.values(x, -1, 1), c.values(y, -1, 1), transpose_a=a, transpose_b=b, grad=False)
+    yield Call(c.values((0, 3)), c.values((3, 2)))
+    yield Call(c.values((2, 0)), c.values((0, 3)))
+    yield Call(c.values((1, 5)), c.values((5, 1)))
+    yield Call(c.values((2, 3)), c.values((2, 3)), grad=False)
+    yield Call(c.values((3,)), c.values((3, 2)), grad=False)
+    if c.is_float and c.full:
+        yield Call(np.array([[np.nan, 1], [np.inf, 0]], c.T), c.values((2, 2)), grad=False)
+
+
+@cases("BatchMatMul BatchMatMulV2", **LOOSE)
+def batch_mat_mul(c):
+    for a in (False, True):
+        for b in (False, True):
+            yield Call(c.values((2, 3, 2) if a else (2, 2, 3)), c.values((2, 4, 3) if b else (2, 3, 4)), adj_x=a, adj_y=b)
+    yield Call(c.values((2, 3)), c.values((3, 2)))
+    yield Call(c.values((0, 2, 3)), c.values((0, 3, 2)))
+    yield Call(c.values((2, 2, 3)), c.values((2, 2, 3)), grad=False)
+    yield Call(c.values((3,)), c.values((3, 2)), grad=False)
+    yield Call(c.values((2, 2, 3)), c.values((3, 3, 4)), grad=False)
+    if c.op == "BatchMatMulV2":
+        yield Call(c.values((2, 1, 2, 3)), c.values((4, 3, 2)))
+        yield Call(c.values((2, 3)), c.values((2, 3, 2)))
+
+
+@cases("BatchMatMulV3", types={"*": []}, **LOOSE)
+def batch_mat_mul_v3(c):
+    x, y = (lambda *s: c.values(s, dtype=c.type("Ta"))), (lambda *s: c.values(s, dtype=c.type("Tb")))
+    yield Call(x(2, 2, 3), y(2, 3, 4))
+    yield Call(x(2, 3, 2), y(1, 4, 3), adj_x=True, adj_y=True)
+    yield Call(x(2, 2), y(3, 2), grad=False)
+
+
+@cases("SparseMatMul", types={"*": []}, **LOOSE)
+def sparse_mat_mul(c):
+    yield Call(c.values((2, 3), dtype=c.type("Ta")), c.values((3, 4), dtype=c.type("Tb")), grad=False)
+    yield Call(c.values((3, 2), dtype=c.type("Ta")), c.values((4, 3), dtype=c.type("Tb")), transpose_a=True, transpose_b=True, a_is_sparse=True, grad=False)
+
+
+@cases("Einsum", **LOOSE)
+def einsum(c):
+    for equation, shapes in (("ij,jk->ik", [(2, 3), (3, 2)]), ("bij,bjk->bik", [(2, 2, 3), (2, 3, 2)]), ("ij->ji", [(2, 3)]), ("ij->", [(2, 3)]),
+                             ("ii->i", [(3, 3)]), ("i,j->ij", [(2,), (3,)]), ("...ij,...jk->...ik", [(2, 2, 3), (3, 2)]), ("i->ii", [(2,)]),
+                             ("abc,cd->abd", [(2, 2, 3), (3, 2)])):
+        yield Call([c.values(s) for s in shapes], equation=equation, static=True, grad=equation not in ("i->ii",))
+
+
+@cases("BiasAdd")
+def bias_add(c):
+    for s in ((2, 3), (2, 2, 3), (1, 2, 2, 3), (0, 3), (1, 1, 2, 1, 3)):
+        yield Call(c.values(s), c.values((3,)), data_format="NHWC")
+    yield Call(c.values((2, 3, 2, 2)), c.values((3,)), data_format="NCHW")
+    yield Call(c.values((2, 3, 2)), c.values((3,)), data_format="NCHW")
+    yield Call(c.values((2, 3)), c.values((2,)), data_format="NHWC")
+    yield Call(c.values((3,)), c.values((3,)), data_format="NHWC")
+    yield Call(c.values((2, 3)), c.values((1, 3)), data_format="NHWC")
+
+
+@cases("BiasAddV1")
+def bias_add_v1(c):
+    yield Call(c.values((2, 3)), c.values((3,)))
+    yield Call(c.values((2, 2, 3)), c.values((3,)))
+    yield Call(c.values((2, 3)), c.values((2,)))
+
+
+@cases("BiasAddGrad", atol=1e-5)
+def bias_add_grad(c):
+    for s in ((2, 3), (2, 2, 3), (1, 2, 2, 3), (0, 3)):
+        yield Call(c.values(s), data_format="NHWC")
+    yield Call(c.values((2, 3, 2, 2)), data_format="NCHW")
+    yield Call(c.values((3,)), data_format="NHWC")
+
+
+CONVOLUTIONS = [  # input, filter, strides, padding, dilations
+    ((1, 5, 5, 2), (3, 3, 2, 3), 1, "SAME", 1), ((2, 5, 4, 1), (2, 2, 1, 2), 1, "VALID", 1), ((1, 6, 6, 2), (3, 3, 2, 2), 2, "SAME", 1),
+    ((1, 7, 6, 2), (2, 3, 2, 2), 2, "VALID", 1), ((1, 4, 4, 3), (1, 1, 3, 2), 1, "SAME", 1), ((1, 7, 7, 1), (3, 3, 1, 1), 1, "SAME", 2),
+    ((1, 6, 6, 1), (2, 2, 1, 2), 1, "VALID", 2), ((1, 4, 4, 4), (3, 3, 2, 4), 1, "SAME", 1), ((0, 4, 4, 1), (2, 2, 1, 1), 1, "SAME", 1)]
+
+
+def conv_attrs(stride, padding, dilation, rank=2):
+    return {"strides": [1] + [stride] * rank + [1], "padding": padding, "dilations": [1] + [dilation] * rank + [1]}
+
+
+@cases("Conv2D", **LOOSE)
+def conv2d(c):
+    for x, f, stride, padding, dilation in CONVOLUTIONS if c.full else CONVOLUTIONS[:4]:
+        yield Call(c.values(x, -2, 2), c.values(f, -2, 2), **conv_attrs(stride, padding, dilation), grad=dilation == 1 and f[2] == x[3])
+    if c.full:
+        yield Call(c.values((1, 5, 5, 1)), c.values((3, 3, 1, 1)), strides=[1, 1, 1, 1], padding="EXPLICIT", explicit_paddings=[0, 0, 1, 0, 2, 1, 0, 0])
+        yield Call(c.values((1, 5, 5, 2)), c.values((3, 3, 3, 1)), **conv_attrs(1, "SAME", 1), grad=False)
+        yield Call(c.values((1, 2, 2, 1)), c.values((3, 3, 1, 1)), **conv_attrs(1, "VALID", 1), grad=False)
+        yield Call(c.values((5, 5, 1)), c.values((3, 3, 1, 1)), **conv_attrs(1, "SAME", 1), grad=False)
+
+
+def conv_output(x, f, stride, padding, dilation, spatial=(1, 2)):
+    sizes = []
+    for d in spatial:
+        k = (f[d - 1] - 1) * dilation + 1
+        sizes.append(-(-x[d] // stride) if padding == "SAME" else (x[d] - k) // stride + 1)
+    return (x[0], *sizes, f[-1])
+
+
+@cases("Conv2DBackpropInput Conv2DBackpropFilter", **LOOSE)
+def conv2d_backprop(c):
+    for x, f, stride, padding, dilation in CONVOLUTIONS[:5] if c.full else CONVOLUTIONS[:4]:
+        out = conv_output(x, f, stride, padding, dilation)
+        if c.op == "Conv2DBackpropInput":
+            yield Call(np.array(x, I32), c.values(f, -2, 2), c.values(out, -2, 2), **conv_attrs(stride, padding, dilation))
+        else:
+            yield Call(c.values(x, -2, 2), np.array(f, I32), c.values(out, -2, 2), **conv_attrs(stride, padding, dilation))
+
+
+DEPTHWISE = [((1, 5, 5, 2), (3, 3, 2, 1), 1, "SAME"), ((2, 5, 4, 2), (2, 2, 2, 2), 1, "VALID"), ((1, 6, 6, 3), (3, 3, 3, 2), 2, "SAME")]
+
+
+def depthwise_output(x, f, stride, padding):
+    out = conv_output(x, f, stride, padding, 1)
+    return out[:3] + (f[2] * f[3],)
+
+
+@cases("DepthwiseConv2dNative", **LOOSE)
+def depthwise(c):
+    for x, f, stride, padding in DEPTHWISE:
+        yield Call(c.values(x, -2, 2), c.values(f, -2, 2), strides=[1, stride, stride, 1], padding=padding)
+    yield Call(c.values((1, 4, 4, 2)), c.values((2, 2, 3, 1)), strides=[1, 1, 1, 1], padding="SAME", grad=False)
+
+
+@cases("DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter", **LOOSE)
+def depthwise_backprop(c):
+    for x, f, stride, padding in DEPTHWISE:
+        dy = c.values(depthwise_output(x, f, stride, padding), -2, 2)
+        inputs = [np.array(x, I32), c.values(f, -2, 2), dy] if c.op.endswith("Input") else [c.values(x, -2, 2), np.array(f, I32), dy]
+        yield Call(*inputs, strides=[1, stride, stride, 1], padding=padding)
+
+
+VOLUMES = [((1, 4, 4, 3, 2), (2, 2, 2, 2, 2), 1, "SAME"), ((1, 3, 4, 4, 1), (2, 2, 2, 1, 2), 1, "VALID"), ((1, 4, 4, 4, 1), (3, 3, 3, 1, 1), 2, "SAME")]
+
+
+@cases("Conv3D", **LOOSE)
+def conv3d(c):
+    for x, f, stride, padding in VOLUMES:
+        yield Call(c.values(x, -2, 2), c.values(f, -2, 2), **conv_attrs(stride, padding, 1, 3))
+    yield Call(c.values((1, 3, 3, 3, 2)), c.values((2, 2, 2, 3, 1)), **conv_attrs(1, "SAME", 1, 3), grad=False)
+
+
+@cases("Conv3DBackpropInput Conv3DBackpropFilter Conv3DBackpropInputV2 Conv3DBackpropFilterV2", **LOOSE)
+def conv3d_backprop(c):
+    for x, f, stride, padding in VOLUMES:
+        dy = c.values(conv_output(x, f, stride, padding, 1, (1, 2, 3)), -2, 2)
+        a, b = c.values(x, -2, 2), c.values(f, -2, 2)
+        attrs = {"strides": [1, stride, stride, stride, 1], "padding": padding}
+        if c.op.endswith("V2"):
+            sizes = lambda s: np.array(s, c.type("Tshape") if "Tshape" in c.types else I32)
+            a, b = (sizes(x), b) if "Input" in c.op else (a, sizes(f))
+        yield Call(a, b, dy, **attrs)
+
+
+POOLS = [((1, 4, 4, 2), 2, 2, "VALID"), ((2, 5, 4, 1), 3, 1, "SAME"), ((1, 5, 5, 3), 3, 2, "SAME"), ((1, 5, 5, 1), 2, 2, "SAME")]
+
+
+def pool_attrs(k, s, padding, rank=2):
+    return {"ksize": [1] + [k] * rank + [1], "strides": [1] + [s] * rank + [1], "padding": padding}
+
+
+def pool_output(x, k, s, padding):
+    return (x[0], *[-(-d // s) if padding == "SAME" else (d - k) // s + 1 for d in x[1:-1]], x[-1])
+
+
+@cases("MaxPool AvgPool")
+def pool(c):
+    for x, k, s, padding in POOLS:
+        yield Call(c.values(x, -9, 9), **pool_attrs(k, s, padding))
+    yield Call(c.values((0, 4, 4, 1)), **pool_attrs(2, 2, "SAME"), grad=False)
+    yield Call(c.values((4, 4, 1)), **pool_attrs(2, 2, "SAME"), grad=False)
+    yield Call(c.values((1, 2, 2, 1)), **pool_attrs(3, 1, "VALID"), grad=False)
+    if c.op == "MaxPool" and c.full and c.is_float:
+        yield Call(c.values((1, 3, 3, 4)), ksize=[1, 1, 1, 2], strides=[1, 1, 1, 2], padding="VALID", grad=False)
+
+
+@cases("MaxPoolV2")
+def max_pool_v2(c):
+    for x, k, s, padding in POOLS:
+        yield Call(c.values(x, -9, 9), np.array([1, k, k, 1], I32), np.array([1, s, s, 1], I32), padding=padding)
+
+
+@cases("MaxPoolGrad MaxPoolGradV2")
+def max_pool_grad(c):
+    for x, k, s, padding in POOLS:
+        value = c.distinct(x)
+        out = max_pooled(value, k, s, padding)
+        size = [np.array([1, k, k, 1], I32), np.array([1, s, s, 1], I32)] if c.op.endswith("V2") else []
+        attrs = {"padding": padding} if size else pool_attrs(k, s, padding)
+        yield Call(value, out, c.values(out.shape), *size, **attrs, grad=False)
+
+
+def max_pooled(x, k, s, padding):
+    import tensorflow as tf
+    rank = x.ndim - 2
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        f = tf.raw_ops.MaxPool if rank == 2 else tf.raw_ops.MaxPool3D
+        return session.run(f(input=x.astype(np.float32), **pool_attrs(k, s, padding, rank))).astype(x.dtype)
+
+
+@cases("MaxPoolWithArgmax")
+def max_pool_with_argmax(c):
+    for include in (False, True):
+        for x, k, s, padding in POOLS:
+            yield Call(c.distinct(x), **pool_attrs(k, s, padding), include_batch_in_index=include)
+
+
+@cases("MaxPoolGradWithArgmax")
+def max_pool_grad_with_argmax(c):
+    i = c.type("Targmax")
+    yield Call(c.values((1, 4, 4, 1)), c.values((1, 2, 2, 1)), np.array([[[[0], [3]], [[9], [15]]]], i), **pool_attrs(2, 2, "SAME"), grad=False)
+
+
+@cases("AvgPoolGrad")
+def avg_pool_grad(c):
+    for x, k, s, padding in POOLS:
+        yield Call(np.array(x, I32), c.values(pool_output(x, k, s, padding)), **pool_attrs(k, s, padding), grad=False)
+
+
+POOLS3 = [((1, 4, 4, 4, 1), 2, 2, "VALID"), ((1, 3, 4, 3, 2), 2, 1, "SAME")]
+
+
+@cases("MaxPool3D AvgPool3D")
+def pool3d(c):
+    for x, k, s, padding in POOLS3:
+        yield Call(c.values(x, -9, 9), **pool_attrs(k, s, padding, 3))
+
+
+@cases("MaxPool3DGrad")
+def max_pool3d_grad(c):
+    for x, k, s, padding in POOLS3:
+        value = c.distinct(x)
+        out = max_pooled(value, k, s, padding)
+        yield Call(value, out, c.values(out.shape), **pool_attrs(k, s, padding, 3), grad=False)
+
+
+@cases("AvgPool3DGrad")
+def avg_pool3d_grad(c):
+    for x, k, s, padding in POOLS3:
+        yield Call(np.array(x, I32), c.values(pool_output(x, k, s, padding)), **pool_attrs(k, s, padding, 3), grad=False)
+
+
+@cases("LRN", **LOOSE)
+def lrn(c):
+    yield Call(c.values((1, 2, 2, 6)))
+    yield Call(c.values((2, 1, 2, 7)), depth_radius=2, bias=2.0, alpha=0.5, beta=0.75)
+    yield Call(c.values((2, 3)), grad=False)
+
+
+@cases("LRNGrad", **LOOSE)
+def lrn_grad(c):
+    x = c.values((1, 2, 2, 6))
+    yield Call(c.values((1, 2, 2, 6)), x, (x / np.array(2, c.T)).astype(c.T), depth_radius=2, bias=2.0, alpha=0.5, beta=0.75, grad=False)
+
+
+def norm_inputs(c, training, x=(2, 3, 2, 3)):
+    u = c.type("U") if "U" in c.types else c.T
+    n = (0,) if training else (x[-1],)
+    return [c.values(x), c.values((x[-1],), 0.5, 2, u), c.values((x[-1],), -1, 1, u), c.values(n, -1, 1, u), c.values(n, 0.5, 2, u)]
+
+
+@cases("FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3", types={"U": ["float32"]}, rtol=2e-4, atol=2e-4)
+def batch_norm(c):
+    for training in (True, False):
+        yield Call(*norm_inputs(c, training), is_training=training, epsilon=0.001, outputs=None if training else (0, 1, 2))
+    yield Call(*norm_inputs(c, True, (4, 1, 1, 5)), is_training=True, epsilon=0.01)
+    inputs = norm_inputs(c, True)
+    yield Call(*inputs[:3], c.values((3,), -1, 1, inputs[3].dtype), c.values((3,), 0.5, 1, inputs[3].dtype), is_training=True, exponential_avg_factor=0.5, grad=False)
+    yield Call(c.values((2, 3)), *norm_inputs(c, False)[1:], is_training=False, grad=False)
+    yield Call(*inputs[:2], c.values((2,), -1, 1, inputs[3].dtype), *inputs[3:], is_training=True, grad=False)
+
+
+@cases("FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3", types={"U": ["float32"]}, rtol=5e-4, atol=5e-4, gradient=False)
+def batch_norm_grad(c):
+    u = c.type("U") if "U" in c.types else c.T
+    more = [np.zeros((0,), u)] if c.op.endswith("V3") else []
+    scale = np.float32 if c.op != "FusedBatchNormGrad" else c.T
+    for training in (True, False):
+        yield Call(c.values((2, 2, 2, 3)), c.values((2, 2, 2, 3)), c.values((3,), 0.5, 2, scale), c.values((3,), -1, 1, u), c.values((3,), 0.5, 2, u), *more,
+                   is_training=training, epsilon=0.001)
+
+
+@cases("Softmax LogSoftmax")
+def softmax(c):
+    for s in ((3,), (2, 3), (2, 2, 3), (0, 3), (2, 0), (4, 19)):
+        yield Call(c.values(s))
+    yield Call(c.values((2, 3), 50, 90))
+    yield Call(c.values(()), grad=False)
+    if c.full:
+        yield Call(np.array([[np.inf, 1], [-np.inf, 1], [np.nan, 1], [-np.inf, -np.inf]], c.T), grad=False)
+
+
+@cases("SoftmaxCrossEntropyWithLogits")
+def cross_entropy(c):
+    for s, t in (((2, 3), (2, 3)), ((1, 4), (1, 4)), ((0, 3), (0, 3)), ((4, 17), (4, 17)), ((2, 3), (1, 3))):
+        labels = c.values(t, 0, 1)
+        yield Call(c.values(s), labels)
+    yield Call(c.values((2, 3)), c.values((2, 2)), grad=False)
+    yield Call(c.values((3,)), c.values((3,)), grad=False)
+
+
+@cases("SparseSoftmaxCrossEntropyWithLogits")
+def sparse_cross_entropy(c):
+    i = c.type("Tlabels")
+    yield Call(c.values((3, 4)), np.array([0, 3, 1], i))
+    yield Call(c.values((0, 4)), np.array([], i))
+    yield Call(c.values((2, 4)), np.array([0, 4], i), grad=False)
+    yield Call(c.values((2, 4)), np.array([-1, 0], i), grad=False)
+    yield Call(c.values((2, 4)), np.array([1], i), grad=False)
+    yield Call(c.values((4,)), np.array([1], i), grad=False)
+
+
+@cases("CTCLoss", double=1e-6, **LOOSE)
+def ctc_loss(c):
+    indices, labels = np.array([[0, 0], [0, 1], [1, 0]], np.int64), np.array([1, 2, 0], I32)
+    yield Call(c.values((5, 2, 4)), indices, labels, np.array([5, 4], I32))
+    yield Call(c.values((5, 2, 4)), indices, labels, np.array([3, 2], I32))
+    yield Call(c.values((5, 2, 4)), indices, labels, np.array([5, 9], I32), grad=False)
+    yield Call(c.values((5, 2, 4)), indices, labels, np.array([1, 1], I32), grad=False)
+    yield Call(c.values((5, 2, 4)), indices, labels, np.array([1, 1], I32), ignore_longer_outputs_than_inputs=True, grad=False)
+    yield Call(c.values((5, 2, 4)), indices, np.array([1, 1, 0], I32), np.array([5, 4], I32), preprocess_collapse_repeated=True, grad=False)
+
+
+@cases("CTCGreedyDecoder")
+def ctc_greedy(c):
+    yield Call(c.values((5, 2, 4)), np.array([5, 3], I32), merge_repeated=False)
+    yield Call(c.values((5, 2, 4)), np.array([5, 3], I32), merge_repeated=True)
+    yield Call(c.values((5, 2, 4)), np.array([5, 3], I32), blank_index=0)
+    yield Call(c.values((5, 2, 4)), np.array([5, 6], I32))
+
+
+@cases("CTCBeamSearchDecoder", double=1e-6)
+def ctc_beam(c):
+    yield Call(c.values((5, 2, 4)), np.array([5, 3], I32), beam_width=8, top_paths=2, merge_repeated=False)
+    yield Call(c.values((4, 1, 3)), np.array([4], I32), beam_width=4, top_paths=1, merge_repeated=True)
+
+
+@cases("Dilation2D", **LOOSE)
+def dilation(c):
+    yield Call(c.values((1, 4, 4, 2)), c.values((2, 2, 2)), strides=[1, 1, 1, 1], rates=[1, 1, 1, 1], padding="SAME")
+    yield Call(c.values((1, 5, 5, 1)), c.values((2, 2, 1)), strides=[1, 2, 2, 1], rates=[1, 2, 2, 1], padding="VALID")
+
+
+@cases("Dilation2DBackpropInput Dilation2DBackpropFilter", **LOOSE)
+def dilation_grad(c):
+    yield Call(c.values((1, 4, 4, 2)), c.values((2, 2, 2)), c.values((1, 4, 4, 2)), strides=[1, 1, 1, 1], rates=[1, 1, 1, 1], padding="SAME")
+
+
+@cases("_FusedMatMul", gradient=False, **LOOSE)
+def fused_mat_mul(c):
+    for fused in (["BiasAdd"], ["BiasAdd", "Relu"], ["BiasAdd", "Relu6"], ["BiasAdd", "Elu"], ["BiasAdd", "LeakyRelu"], ["BiasAdd", "Tanh"], ["BiasAdd", "Sigmoid"]):
+        yield Call(c.values((2, 3)), c.values((3, 4)), [c.values((4,))], fused_ops=fused, num_args=1)
+    yield Call(c.values((3, 2)), c.values((4, 3)), [c.values((4,))], fused_ops=["BiasAdd"], transpose_a=True, transpose_b=True)
+
+
+@cases("_FusedConv2D", types={"T": ["float32"]}, gradient=False, **LOOSE)
+def fused_conv(c):
+    for fused in (["BiasAdd"], ["BiasAdd", "Relu"], ["BiasAdd", "Relu6"], ["BiasAdd", "Elu"], ["BiasAdd", "LeakyRelu"]):
+        yield Call(c.values((1, 4, 4, 2)), c.values((3, 3, 2, 3)), [c.values((3,))], [], fused_ops=fused, strides=[1, 1, 1, 1], padding="SAME", num_args=1)
