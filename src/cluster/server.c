@@ -8,13 +8,14 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cluster/job_end.h"
 #include "cluster/master.h"
 #include "cluster/master_service.h"
 #include "cluster/services.h"
 #include "cluster/worker.h"
 #include "cluster/worker_service.h"
 
-enum { SERVE_THREADS = 2048 }; /* a RunStep waits in its thread; threads start when needed */
+enum { SERVE_THREADS = 2048 /* a RunStep waits in its thread; threads start when needed */, ANNOUNCE_MS = 3000 };
 
 struct Server {
     ClusterSpec cluster;
@@ -26,6 +27,7 @@ struct Server {
     Worker *worker;
     Master *master;
     Services services;
+    JobEnd *job_end;
     Method *methods;
     char *target;
     int64_t started_us;
@@ -85,8 +87,9 @@ static void make_devices(Server *s, int count) {
 }
 
 static void make_methods(Server *s) {
-    size_t count = (size_t)(worker_method_count + master_method_count);
+    size_t count = (size_t)(worker_method_count + master_method_count + job_method_count);
     s->methods = xcalloc(count + 2, sizeof *s->methods);
+    memcpy(s->methods + worker_method_count + master_method_count, job_methods, sizeof *s->methods * (size_t)job_method_count);
     memcpy(s->methods, worker_methods, sizeof *s->methods * (size_t)worker_method_count);
     memcpy(s->methods + worker_method_count, master_methods, sizeof *s->methods * (size_t)master_method_count);
     s->methods[count] = (Method){"/rill.StatusService/Status", status, true};
@@ -158,6 +161,7 @@ Error *server_start(const ServerConfig *config, Transport *take, Server **out) {
                                                 .session_timeout_ms = config->session_timeout_ms > 0 ? config->session_timeout_ms : 60000,
                                                 .max_sessions = config->max_sessions > 0 ? config->max_sessions : 1000});
         s->services = (Services){.worker = s->worker, .master = s->master, .compute = s->compute, .transport = s->transport, .owner = s};
+        s->services.job_end = s->job_end = job_end_new(&s->cluster, s->task, s->peers, config->ended, config->ended_arg);
         make_methods(s);
         err = listen_on(s, config);
     }
@@ -172,6 +176,18 @@ Str server_target(const Server *s) {
     return str_of(s->target);
 }
 
+bool server_wait(Server *s, int64_t timeout_ms) {
+    return job_end_wait(s->job_end, timeout_ms);
+}
+
+void server_announce_done(Server *s) {
+    job_end_announce(s->job_end, ANNOUNCE_MS);
+}
+
+void server_end(Server *s) {
+    job_end_now(s->job_end);
+}
+
 void server_stop(Server *s, int64_t grace_ms) {
     if (!s) return;
     if (s->master) master_stop(s->master);
@@ -182,6 +198,7 @@ void server_stop(Server *s, int64_t grace_ms) {
     threadpool_free(s->compute);
     master_free(s->master);
     worker_free(s->worker);
+    job_end_free(s->job_end);
     peers_free(s->peers);
     transport_free(s->transport);
     for (int i = 0; i < s->devices.count; i++) device_free(s->devices.devices[i]);

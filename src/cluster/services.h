@@ -11,6 +11,7 @@ typedef struct Services {
     Master *master;
     ThreadPool *compute;
     Transport *transport;
+    struct JobEnd *job_end;
     struct Server *owner;
 } Services;
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/flags.h"
 #include "base/log.h"
@@ -58,6 +59,12 @@ static void raise_file_limit(void) {
     }
 }
 
+/* Told to end from outside: as by SIGTERM, which the main thread waits for. */
+static void end_asked(void *arg) {
+    (void)arg;
+    kill(getpid(), SIGTERM);
+}
+
 static Error *serve(Options *o) {
     ClusterSpec spec = {0};
     char *job = NULL;
@@ -95,6 +102,7 @@ static Error *serve(Options *o) {
         .max_sessions = (int)o->max_sessions,
         .max_message_bytes = (size_t)o->max_message_mb << 20,
         .listen = str_of(o->listen),
+        .ended = end_asked,
     };
     err = server_start(&config, transport, &server);
     if (err) goto out;

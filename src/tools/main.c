@@ -10,6 +10,8 @@ static const struct {
     const char *help;
 } commands[] = {
     {"serve", cmd_serve, "runs one task of a cluster"},
+    {"up", cmd_up, "runs a whole cluster on this machine, with a program on every task"},
+    {"stop", cmd_stop, "ends every task of a running cluster"},
     {"status", cmd_status, "shows the tasks, devices and sessions of a running cluster"},
     {"graph", cmd_graph, "runs and shows SavedModels, MetaGraphs and GraphDefs"},
     {"ops", cmd_ops, "lists the ops this build can run"},

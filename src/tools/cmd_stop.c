@@ -1,0 +1,70 @@
+/* cmd_stop.c: rill stop grpc://HOST:PORT: ends every task of a cluster. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/flags.h"
+#include "base/memory.h"
+#include "cluster/codec.h"
+#include "net/transport.h"
+#include "proto/job.pb-c.h"
+#include "tools/command.h"
+
+enum { STOP_MS = 60000 };
+
+/* How many tasks could not be told, -1 when the given one could not. */
+static int stop(Transport *t, const char *address, bool only_this) {
+    Channel *c = transport_channel(t, str_of(address));
+    Pb__StopRequest request = PB__STOP_REQUEST__INIT;
+    request.whole_cluster = !only_this;
+    Message m = {0}, reply = {0};
+    codec_pack(&request.base, &m);
+    Error *err = channel_call_wait(c, "/rill.JobService/Stop", &m, (CallOptions){.timeout_ms = STOP_MS}, &reply);
+    ProtobufCMessage *answer = NULL;
+    if (!err) err = codec_unpack(&pb__stop_response__descriptor, &reply, &answer);
+    message_clear(&reply);
+    channel_unref(c);
+    if (err) {
+        fprintf(stderr, "rill stop: %s: %s\n", address, err->code == CODE_UNIMPLEMENTED ? "is not a Rill task and cannot be told to end" : err->message);
+        error_free(err);
+        return -1;
+    }
+    const Pb__StopResponse *got = (Pb__StopResponse *)answer;
+    int unreached = (int)got->n_unreached;
+    for (int i = 0; i < unreached; i++) fprintf(stderr, "rill stop: not told: %s\n", got->unreached[i]);
+    protobuf_c_message_free_unpacked(answer, NULL);
+    return unreached;
+}
+
+int cmd_stop(int argc, char **argv) {
+    bool only_this = false, help = false;
+    const Flag flags[] = {
+        {"task-only", FLAG_BOOL, &only_this, NULL, "end only the task at that address"},
+        {"help", FLAG_BOOL, &help, NULL, "print this"},
+        {0},
+    };
+    int next = argc;
+    Error *err = flags_parse(flags, argc, argv, 1, &next);
+    if (!err && !help && next + 1 != argc) err = error_invalid("give one address, grpc://HOST:PORT");
+    if (err) {
+        fprintf(stderr, "rill stop: %s\n", err->message);
+        error_free(err);
+        return EXIT_USAGE;
+    }
+    if (help) {
+        puts("usage: rill stop [--task-only] grpc://HOST:PORT\n\nEnds every task of the cluster that the given task belongs to, as by SIGTERM. Exit code 1 when one could not be told.\n");
+        flags_print(flags);
+        return 0;
+    }
+    const char *address = strncmp(argv[next], "grpc://", 7) == 0 ? argv[next] + 7 : argv[next];
+    Transport *t = NULL;
+    err = transport_grpc_new(NULL, &t);
+    if (err) {
+        fprintf(stderr, "rill stop: %s\n", err->message);
+        error_free(err);
+        return EXIT_FAILURE;
+    }
+    int failed = stop(t, address, only_this);
+    transport_free(t);
+    return failed ? EXIT_FAILURE : 0;
+}
