@@ -47,6 +47,13 @@ void rule_set_reduced_to(Builder *b, Rule *r, int i, Output g, Output full_shape
     ROW(array)              \
     ROW(reduce)             \
     ROW(matmul)             \
+    ROW(nn)                 \
+    ROW(conv)               \
+    ROW(batch_norm)         \
+    ROW(gather)             \
+    ROW(segment)            \
+    ROW(diag)               \
+    ROW(variable)           \
     ROW(not_differentiable)
 
 #define ROW(name) extern const GradientDef name##_gradients[];

@@ -52,6 +52,12 @@ const OpDef pool_ops_ops[] = {
      "ksize: list(int) >= 5; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', 'NCDHW'} = "
      "'NDHWC'; T: {half, bfloat16, float} = float; TInput: {half, bfloat16, float} = float",
      0},
+    {"MaxPool3DGradGrad", "orig_input: T, orig_output: T, grad: T -> output: T",
+     "ksize: list(int) >= 5; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'; T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}", 0},
+    {"MaxPoolGradGradV2", "orig_input: T, orig_output: T, grad: T, ksize: int32, strides: int32 -> output: T",
+     "padding: {'SAME', 'VALID'}; data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}", 0},
+    {"MaxPoolGradGrad", "orig_input: T, orig_output: T, grad: T -> output: T",
+     "ksize: list(int) >= 4; strides: list(int) >= 4; padding: {'SAME', 'VALID'}; data_format: {'NHWC', 'NCHW'} = 'NHWC'; T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64}", 0},
     {"AvgPool3D", "input: T -> output: T",
      "ksize: list(int) >= 5; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', 'NCDHW'} = "
      "'NDHWC'; T: {half, bfloat16, float, double}",
@@ -272,6 +278,36 @@ static Error *max_grad_run(KernelContext *k, RangeFn *range) {
     return NULL;
 }
 
+/* Inputs: the image, the pooled image, and a gradient like the image: it is read where the maxima are. */
+static Error *max_grad_grad_run(KernelContext *k, RangeFn *range) {
+    PoolState st = *(const PoolState *)k->state;
+    const Tensor *x = k->in[0], *dx = k->in[2];
+    PoolJob job = {.x = x->data};
+    Shape out;
+    if (x->dtype != dx->dtype) return error_unimplemented("%.*s of mixed types", STR_ARG(k->node->op));
+    Error *err = node_is(k->node, "MaxPoolGradGradV2") ? read_window(k, 3, &st) : NULL;
+    if (!err && st.ksize[st.channels_first ? 1 : st.rank - 1] != 1) {
+        err = error_unimplemented("MaxPoolingGradGrad is not yet supported on the depth dimension.");
+    }
+    if (!err) err = pool_shape(&st, &x->shape, &job.shape, &out);
+    if (err) return err;
+    if (!shape_eq(&out, &k->in[1]->shape) || !shape_eq(&x->shape, &dx->shape)) {
+        return error_invalid("Expected orig_output shape to be %s and grad shape to be %s, but got %s and %s", shape_text(&out).text,
+                             shape_text(&x->shape).text, shape_text(&k->in[1]->shape).text, shape_text(&dx->shape).text);
+    }
+    Tensor *z = kernel_output(k, 0, &out), *at = z ? kernel_scratch(k, DT_INT64, &out) : NULL;
+    if (!at) return NULL;
+    job.z = z->data;
+    job.at = tensor_i64(at);
+    if (z->count > 0) pool_images(k, &job, range);
+    size_t size = dtype_size(z->dtype);
+    int64_t each = job.shape.batch ? x->count / job.shape.batch : 0, of = job.shape.batch ? z->count / job.shape.batch : 1;
+    for (int64_t i = 0; i < z->count; i++)
+        memcpy((char *)z->data + (size_t)i * size, (const char *)dx->data + (size_t)(i / of * each + job.at[i]) * size, size);
+    tensor_unref(at);
+    return NULL;
+}
+
 /* Inputs: the image, the gradient, and where in the image each element of it belongs. */
 static Error *argmax_grad(KernelContext *k) {
     const PoolState *st = k->state;
@@ -353,12 +389,15 @@ const KernelDef pool_ops_cpu[] = {
     {"MaxPoolV2", .by_type = {REAL_TYPES(max)}, STATE},
     {"MaxPoolGrad", .by_type = {REAL_TYPES(max_grad)}, STATE},
     {"MaxPoolGradV2", .by_type = {REAL_TYPES(max_grad)}, STATE},
+    {"MaxPoolGradGrad", .by_type = {REAL_TYPES(max_grad_grad)}, STATE},
+    {"MaxPoolGradGradV2", .by_type = {REAL_TYPES(max_grad_grad)}, STATE},
     {"MaxPoolWithArgmax", .by_type = {REAL_TYPES(max)}, STATE},
     {"MaxPoolGradWithArgmax", .run = argmax_grad, STATE},
     {"AvgPool", .by_type = {FLOAT_TYPES(avg)}, STATE},
     {"AvgPoolGrad", .by_type = {FLOAT_TYPES(avg_grad)}, STATE},
     {"MaxPool3D", .by_type = {FLOAT_TYPES(max)}, STATE},
     {"MaxPool3DGrad", .by_type = {FLOAT_TYPES(max_grad)}, STATE},
+    {"MaxPool3DGradGrad", .by_type = {FLOAT_TYPES(max_grad_grad)}, STATE},
     {"AvgPool3D", .by_type = {FLOAT_TYPES(avg)}, STATE},
     {"AvgPool3DGrad", .by_type = {FLOAT_TYPES(avg_grad)}, STATE},
     {0},

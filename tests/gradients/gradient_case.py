@@ -68,6 +68,7 @@ def dense(x):
 
 def run(graph, fetches, target, init):
     config = tf.ConfigProto(inter_op_parallelism_threads=1, intra_op_parallelism_threads=1)
+    config.isolate_session_state = True
     with tf.Session(target, graph=graph, config=config) as session:
         if init:
             session.run(init)
