@@ -117,6 +117,14 @@ struct BundleWriter {
     EntrySet entries;
 };
 
+/* Makes a missing folder, but not those above it: a wrong path is reported rather than made. */
+static Error *make_folder(const FileSystem *fs, const char *dir) {
+    char *above = path_dir(dir);
+    Error *err = fs->is_dir(above) ? fs->make_dir(dir) : error_not_found("%s; No such file or directory", dir);
+    free(above);
+    return err;
+}
+
 Error *bundle_writer_open(const FileSystem *fs, const char *prefix, BundleWriter **out) {
     char *dir = path_dir(prefix), *path = bundle_data_path(prefix, 0, 1);
     BundleWriter *w = xcalloc(1, sizeof *w);
@@ -124,7 +132,7 @@ Error *bundle_writer_open(const FileSystem *fs, const char *prefix, BundleWriter
     w->prefix = xstrdup(prefix);
     w->buffer = xmalloc(BUFFER_SIZE);
     w->temporary = temporary_name(path);
-    Error *err = fs->make_dir(dir);
+    Error *err = make_folder(fs, dir);
     if (!err) err = fs->open(w->temporary, FILE_WRITE, &w->data);
     free(dir);
     free(path);
@@ -333,7 +341,7 @@ Error *bundle_merge(const FileSystem *fs, const char *const *prefixes, int count
     Table **indexes = xcalloc((size_t)count + 1, sizeof *indexes);
     int64_t *shards = xcalloc((size_t)count + 1, sizeof *shards), total = 0;
     char *dir = path_dir(destination);
-    Error *err = fs->make_dir(dir);
+    Error *err = make_folder(fs, dir);
     for (int i = 0; !err && i < count; i++) {
         err = open_input(fs, prefixes[i], allow_missing, &indexes[i], &shards[i]);
         if (!err && indexes[i]) err = merge_entries(&all, indexes[i], prefixes[i], total, shards[i]);

@@ -101,11 +101,11 @@ Error *accumulator_apply(Accumulator *a, int64_t local_step, const Tensor *gradi
     if (gradient->dtype != a->spec.dtype)
         return error_invalid("Accumulator '%s' has dtype %s, gradient has %s", a->name, dtype_name(a->spec.dtype),
                              dtype_name(gradient->dtype));
-    if (!partial_shape_matches(&a->spec.shape, &gradient->shape)) return mismatch(&a->spec.shape, &gradient->shape);
     Error *err = NULL;
     wait_room_lock(&a->room);
-    if (local_step >= a->step) {
-        err = add_dense_locked(a, gradient);
+    if (local_step >= a->step) { /* others are dropped without a look */
+        if (!partial_shape_matches(&a->spec.shape, &gradient->shape)) err = mismatch(&a->spec.shape, &gradient->shape);
+        if (!err) err = add_dense_locked(a, gradient);
         if (!err) a->count++;
     }
     wait_room_unlock(&a->room);
@@ -203,10 +203,11 @@ static Error *check_sparse(const Accumulator *a, const Tensor *indices, const Te
 
 Error *accumulator_apply_sparse(Accumulator *a, int64_t local_step, const Tensor *indices, const Tensor *values,
                                 const Tensor *shape) {
-    Error *err = check_sparse(a, indices, values, shape);
-    if (err) return err;
+    Error *err = NULL;
     wait_room_lock(&a->room);
-    if (local_step >= a->step) {
+    bool fresh = local_step >= a->step;
+    if (fresh) err = check_sparse(a, indices, values, shape);
+    if (fresh && !err) {
         Shape tail = values->shape;
         if (a->count) tail.dims[0] = a->sum->shape.dims[0];
         if (a->count && !shape_eq(&tail, &a->sum->shape))

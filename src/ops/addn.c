@@ -2,6 +2,7 @@
 #include "base/float16.h"
 #include "ops/elementwise.h"
 #include "ops/op_list.h"
+#include "ops/variant_math.h"
 
 const OpDef addn_ops[] = {
     {"AddN", "inputs: N * T -> sum: T",
@@ -50,16 +51,7 @@ static Error *add_n_variant(KernelContext *k) {
     Error *err = NULL;
     for (int i = 1; !err && i < k->input_count; i++) {
         Tensor *next = NULL;
-        const Tensor *other = k->in[i];
-        if (!shape_eq(&sum->shape, &other->shape)) err = error_invalid("AddN of variants of different shapes");
-        if (!err) err = tensor_new(DT_VARIANT, &sum->shape, &next);
-        for (int64_t j = 0; !err && j < sum->count; j++) {
-            const Variant *a = &tensor_variants(sum)[j], *b = &tensor_variants(other)[j];
-            if (!a->type || a->type != b->type || !a->type->add)
-                err = error_invalid("Variants of type '%s' and '%s' cannot be added", a->type ? a->type->type_name : "", b->type ? b->type->type_name : "");
-            else
-                err = a->type->add(a->object, b->object, &tensor_variants(next)[j]);
-        }
+        err = tensor_sum(sum, k->in[i], &next);
         tensor_unref(sum);
         sum = next;
     }

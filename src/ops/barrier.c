@@ -4,6 +4,7 @@
 
 #include "base/hashmap.h"
 #include "base/memory.h"
+#include "ops/elements.h"
 #include "ops/op_list.h"
 #include "ops/queue_resource.h"
 
@@ -34,7 +35,7 @@ typedef struct BarrierSpec {
 typedef struct Partial {
     char *key;
     size_t key_len;
-    int64_t index; /* order of arrival of the key */
+    int64_t index; /* of the insertion that brought the key */
     int missing;
     struct Partial *next; /* of those that became complete */
     Tensor *values[];
@@ -48,6 +49,7 @@ typedef struct Barrier {
     pthread_mutex_t mutex; /* guards what follows */
     StrMap incomplete;     /* to Partial */
     int64_t next_index;
+    bool used_index; /* by the insertion going on */
     bool closed, cancelled;
 } Barrier;
 
@@ -212,7 +214,8 @@ static Error *insert_one_locked(Barrier *b, Str key, int component, Tensor *valu
         p = xcalloc(1, sizeof *p + (size_t)b->spec.count * sizeof(Tensor *));
         p->key = str_dup(key);
         p->key_len = key.len;
-        p->index = b->next_index++;
+        p->index = b->next_index;
+        b->used_index = true;
         p->missing = b->spec.count;
         strmap_put(&b->incomplete, (Str){p->key, p->key_len}, p);
     }
@@ -230,6 +233,9 @@ static Error *check_insert(const Barrier *b, const Tensor *keys, const Tensor *v
         return error_invalid("The component ID is out of range %lld > num_components (= %d)", (long long)component,
                              b->spec.count);
     if (keys->shape.rank != 1) return error_invalid("Expected keys to be a vector");
+    if (keys->count && !values->count)
+        return error_invalid("Tensors with no elements are not supported %s: received shape %s", b->name,
+                             shape_text(&values->shape).text);
     if (values->dtype != b->spec.types[component])
         return error_invalid("Component %lld of barrier %s has type %s, got %s", (long long)component, b->name,
                              dtype_name(b->spec.types[component]), dtype_name(values->dtype));
@@ -291,6 +297,8 @@ static Error *run_insert(KernelContext *k) {
             err = insert_one_locked(b, tstring_str(&tensor_str(keys)[i]), (int)component, row, &end);
             tensor_unref(row);
         }
+        if (!err && b->used_index) b->next_index++;
+        b->used_index = false;
         bool complete = b->closed && !b->incomplete.count;
         pthread_mutex_unlock(&b->mutex);
         make_ready(b, ready);
@@ -312,7 +320,8 @@ static void taken(void *arg, Error *err, Tensor **components) {
     kernel_done(k, err);
 }
 
-static Error *check_take(KernelContext *k, Barrier *b, int64_t n, bool small) {
+/* Once the barrier is closed, a small batch is what is ready now, and a full one may wait for what is incomplete. */
+static Error *check_take(KernelContext *k, Barrier *b, bool small, int64_t *n) {
     if (k->output_count != b->spec.count + 2)
         return error_invalid("Barrier %s has %d components", b->name, b->spec.count);
     for (int i = 0; i < b->spec.count; i++)
@@ -320,13 +329,16 @@ static Error *check_take(KernelContext *k, Barrier *b, int64_t n, bool small) {
             return error_invalid("Component %d of barrier %s has another type", i, b->name);
     pthread_mutex_lock(&b->mutex);
     bool closed = b->closed;
-    int64_t available = small ? (int64_t)b->incomplete.count : 0;
+    int64_t incomplete = (int64_t)b->incomplete.count;
     pthread_mutex_unlock(&b->mutex);
-    if (closed) available += queue_size(b->ready);
-    if (closed && available < (n > 1 && !small ? n : 1))
+    if (!closed) return NULL;
+    int64_t available = queue_size(b->ready);
+    if (small && *n > available) *n = available;
+    if (!small) available += incomplete;
+    if (available < (*n > 1 ? *n : 1))
         return error_new(CODE_OUT_OF_RANGE,
                          "Barrier '%s' is closed and has insufficient elements (requested %lld, total size %lld)",
-                         b->name, (long long)n, (long long)available);
+                         b->name, (long long)*n, (long long)available);
     return NULL;
 }
 
@@ -337,7 +349,7 @@ static Error *run_take(KernelContext *k) {
     Error *err = kernel_scalar_int(k, 1, &n);
     if (!err) err = find(k, &b);
     if (err) return err;
-    err = check_take(k, b, n, small);
+    err = check_take(k, b, small, &n);
     if (!err) {
         KernelContext *d = kernel_defer(k);
         queue_dequeue_many(b->ready, n, small, kernel_cancel(d), taken, d);

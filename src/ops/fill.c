@@ -1,6 +1,7 @@
 /* fill.c: Fill, ZerosLike, OnesLike, OneHot, BroadcastTo. */
 #include "ops/elements.h"
 #include "ops/op_list.h"
+#include "ops/variant_math.h"
 
 const OpDef fill_ops[] = {
     {"Fill", "dims: index_type, value: T -> output: T", "T: type; index_type: {int32, int64} = int32", 0},
@@ -41,17 +42,13 @@ static Error *run_fill(KernelContext *k) {
 
 static Error *run_zeros_like(KernelContext *k) {
     const Tensor *in = k->in[0];
-    if (in->dtype == DT_RESOURCE) return error_unimplemented("ZerosLike of type %s", dtype_name(in->dtype));
-    Tensor *out = kernel_output(k, 0, &in->shape);
-    Error *err = NULL;
-    for (int64_t i = 0; out && !err && in->dtype == DT_VARIANT && i < in->count; i++) {
-        const Variant *v = &tensor_variants(in)[i];
-        if (v->type && v->type->zeros_like)
-            err = v->type->zeros_like(v->object, &tensor_variants(out)[i]);
-        else
-            err = error_unimplemented("ZerosLike of a variant of type '%s'", v->type ? v->type->type_name : "");
+    if (in->dtype == DT_RESOURCE || in->dtype == DT_VARIANT) {
+        Tensor *zeros = NULL;
+        Error *err = tensor_zeros_like(in, &zeros);
+        if (!err) kernel_set_output(k, 0, zeros);
+        return err;
     }
-    if (err) return err;
+    Tensor *out = kernel_output(k, 0, &in->shape);
     if (out && dtype_is_plain(out->dtype)) memset(out->data, 0, tensor_bytes(out));
     return NULL;
 }

@@ -266,9 +266,9 @@ static Error *initialise_locked(LookupTable *t, const Tensor *keys, const Tensor
         Tensor *value;
         if (old && same_value(t, old->value, values, i)) continue;
         if (old && t->key_type == DT_STRING)
-            err = error_invalid("HashTable has different value for same key. Key %.*s has two values", STR_ARG(key));
+            err = error_new(CODE_FAILED_PRECONDITION, "HashTable has different value for same key. Key %.*s has two values", STR_ARG(key));
         else if (old)
-            err = error_invalid("HashTable has different value for same key.");
+            err = error_new(CODE_FAILED_PRECONDITION, "HashTable has different value for same key.");
         else
             err = row_of(t, values, i, &value);
         if (!err) put_locked(t, key, value);

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "ops/elements.h"
+#include "ops/variant_math.h"
 #include "proto/wire.h"
 
 TensorList *tensor_list_new(DataType dtype, const PartialShape *shape, int64_t max_count) {
@@ -101,54 +102,17 @@ static Error *decode_list(Str metadata, Tensor **tensors, int tensor_count, Vari
     return err;
 }
 
-static Error *zeros_of(const Tensor *t, Tensor **out) {
-    Error *err = tensor_new(t->dtype, &t->shape, out);
-    if (!err && dtype_is_plain(t->dtype)) memset((*out)->data, 0, tensor_bytes(*out));
-    return err;
-}
-
 static Error *zeros_like_list(const void *object, Variant *out) {
     const TensorList *from = object;
     TensorList *list = tensor_list_new(from->dtype, &from->shape, from->max_count);
     tensor_list_resize(list, from->count);
     Error *err = NULL;
-    for (int64_t i = 0; !err && i < from->count; i++) {
-        if (!from->items[i]) continue;
-        if (from->dtype != DT_VARIANT) {
-            err = zeros_of(from->items[i], &list->items[i]);
-            continue;
-        }
-        err = tensor_new(DT_VARIANT, &from->items[i]->shape, &list->items[i]);
-        for (int64_t j = 0; !err && j < from->items[i]->count; j++) {
-            const Variant *v = &tensor_variants(from->items[i])[j];
-            if (v->type && v->type->zeros_like) err = v->type->zeros_like(v->object, &tensor_variants(list->items[i])[j]);
-        }
-    }
+    for (int64_t i = 0; !err && i < from->count; i++)
+        if (from->items[i]) err = tensor_zeros_like(from->items[i], &list->items[i]);
     if (err)
         tensor_list_unref(list);
     else
         *out = (Variant){&tensor_list_type, list};
-    return err;
-}
-
-static Error *add_tensors(const Tensor *a, const Tensor *b, Tensor **out) {
-    if (!shape_eq(&a->shape, &b->shape))
-        return error_invalid("Trying to add two tensors with incompatible element shapes: %s and %s", shape_text(&a->shape).text, shape_text(&b->shape).text);
-    if (a->dtype == DT_VARIANT) {
-        Error *err = tensor_new(DT_VARIANT, &a->shape, out);
-        for (int64_t i = 0; !err && i < a->count; i++) {
-            const Variant *x = &tensor_variants(a)[i], *y = &tensor_variants(b)[i];
-            if (!x->type || x->type != y->type || !x->type->add)
-                err = error_invalid("Variants of these types cannot be added");
-            else
-                err = x->type->add(x->object, y->object, &tensor_variants(*out)[i]);
-        }
-        return err;
-    }
-    const RowMath *math = row_math(a->dtype);
-    if (!math || !math->add) return error_unimplemented("Adding lists of %s", dtype_name(a->dtype));
-    Error *err = tensor_copy(a, out);
-    if (!err) math->add((*out)->data, b->data, a->count);
     return err;
 }
 
@@ -161,7 +125,7 @@ static Error *add_lists(const void *a, const void *b, Variant *out) {
     for (int64_t i = 0; !err && i < list->count; i++) {
         Tensor *p = i < x->count ? x->items[i] : NULL, *q = i < y->count ? y->items[i] : NULL;
         if (p && q)
-            err = add_tensors(p, q, &list->items[i]);
+            err = tensor_sum(p, q, &list->items[i]);
         else
             list->items[i] = tensor_ref(p ? p : q);
     }

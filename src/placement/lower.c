@@ -16,6 +16,7 @@ enum { MAX_DEPTH = 48, MAX_NODES = 1000000, MAX_BODIES = 100000 };
 typedef struct Pending {
     Node *node;
     int depth;
+    Node *gate; /* runs in the branch or iteration the node is in; NULL outside of those of functional nodes */
 } Pending;
 
 typedef struct Lowerer {
@@ -28,7 +29,8 @@ typedef struct Lowerer {
         const Output *results;
     } *replaced; /* lowered nodes */
     size_t replaced_count, replaced_capacity;
-    int body_count; /* inlined so far */
+    int body_count;    /* inlined so far */
+    bool has_switches; /* the client's own Switch or Enter nodes: a call may be in a branch without a gate to tell */
 } Lowerer;
 
 static Str sub_name(Lowerer *l, const Node *n, const char *part) {
@@ -139,7 +141,16 @@ static Node *copy_of(Node **copies, const Node *n) {
     return copies[n->id];
 }
 
-static Error *copy_body_node(Lowerer *l, const Node *n, const Node *caller, Str prefix, int depth, Node **out) {
+static void queue_node(Lowerer *l, Pending p) {
+    l->queue = vec_reserve(l->queue, &l->capacity, l->count + 1, sizeof *l->queue);
+    l->queue[l->count++] = p;
+}
+
+static bool is_switch(const Node *n) {
+    return node_is(n, "Switch") || node_is(n, "RefSwitch") || node_is(n, "Enter") || node_is(n, "RefEnter");
+}
+
+static Error *copy_body_node(Lowerer *l, const Node *n, const Node *caller, Str prefix, Node *gate, int depth, Node **out) {
     Graph *g = l->g;
     Node *copy;
     Str name = graph_unique_name(g, arena_printf(g->arena, "%.*s/%.*s", STR_ARG(prefix), STR_ARG(n->name)));
@@ -157,10 +168,8 @@ static Error *copy_body_node(Lowerer *l, const Node *n, const Node *caller, Str 
     }
     err = node_resolve(g, copy);
     if (err) return err;
-    if (copy->info && functional_kind(l->lib, copy) != NOT_FUNCTIONAL) {
-        l->queue = vec_reserve(l->queue, &l->capacity, l->count + 1, sizeof *l->queue);
-        l->queue[l->count++] = (Pending){copy, depth + 1};
-    }
+    l->has_switches |= is_switch(copy);
+    if (copy->info && functional_kind(l->lib, copy) != NOT_FUNCTIONAL) queue_node(l, (Pending){copy, depth + 1, gate});
     *out = copy;
     return NULL;
 }
@@ -206,7 +215,7 @@ static Error *inline_body(Lowerer *l, Node *caller, Str function, Str prefix, co
     if (err) goto out;
     copies = xcalloc((size_t)body->graph->node_count, sizeof(Node *));
     for (int i = 0; !err && i < body->graph->node_count; i++)
-        if (!node_is(body->graph->nodes[i], "_Arg")) err = copy_body_node(l, body->graph->nodes[i], caller, prefix, depth, &copies[i]);
+        if (!node_is(body->graph->nodes[i], "_Arg")) err = copy_body_node(l, body->graph->nodes[i], caller, prefix, gate, depth, &copies[i]);
     if (err) goto out;
     link_body(l, body, copies, args, gate);
     out->ret_count = body->ret_count;
@@ -251,7 +260,16 @@ static Error *gate_of(Lowerer *l, Node *n, Node **gate) {
 
 /* ---- Calls ---- */
 
-static Error *lower_call(Lowerer *l, Node *n, int depth) {
+/* What lives when the call's arguments do. A call in a dead branch has dead arguments, and its body must be as dead; in a loop it runs once in
+   every iteration. NULL when the call has no argument to tell by. */
+static Error *gate_of_arguments(Lowerer *l, Node *n, Node **gate) {
+    int by = 0;
+    while (by < n->input_count && dtype_is_ref(n->input_types[by])) by++;
+    if (by == n->input_count) return NULL;
+    return add_unary(l, sub_name(l, n, "called"), "Identity", n, n->inputs[by], n->input_types[by], gate);
+}
+
+static Error *lower_call(Lowerer *l, Node *n, Node *enclosing, int depth) {
     Str value, function;
     if (node_is(n, "PartitionedCall") || node_is(n, "StatefulPartitionedCall")) {
         if (!node_attr(n, "f", &value) || !attr_func(value, &function)) return error_invalid("Call {{node %.*s}} names no function", STR_ARG(n->name));
@@ -271,7 +289,9 @@ static Error *lower_call(Lowerer *l, Node *n, int depth) {
         args[i] = (Output){identity, 0};
     }
     Inlined body = {0};
-    if (!err) err = inline_body(l, n, function, n->name, args, n->input_count, gate, depth, &body);
+    Node *start = gate ? gate : enclosing;
+    if (!err && !start && l->has_switches) err = gate_of_arguments(l, n, &start);
+    if (!err) err = inline_body(l, n, function, n->name, args, n->input_count, start, depth, &body);
     return err ? err : become_results(l, n, body.rets, body.ret_count, body.effects ? body.effects : gate);
 }
 
@@ -500,7 +520,7 @@ static Error *copy_graph(const Graph *g, Graph *out) {
 static Error *lower_one(Lowerer *l, Pending p) {
     if (p.depth > MAX_DEPTH) return NULL; /* recursion: left to run as a call */
     switch (functional_kind(l->lib, p.node)) {
-        case CALL: return lower_call(l, p.node, p.depth);
+        case CALL: return lower_call(l, p.node, p.gate, p.depth);
         case IF: return lower_if(l, p.node, p.depth);
         case CASE: return lower_case(l, p.node, p.depth);
         case WHILE: return lower_while(l, p.node, p.depth);
@@ -516,9 +536,9 @@ Error *graph_lower(const Graph *g, Graph **out) {
     l.g->min_consumer = g->min_consumer;
     Error *err = copy_graph(g, l.g);
     for (int i = 0; !err && l.lib && i < g->node_count; i++) {
-        if (!l.g->nodes[i]->info || functional_kind(l.lib, l.g->nodes[i]) == NOT_FUNCTIONAL) continue;
-        l.queue = vec_reserve(l.queue, &l.capacity, l.count + 1, sizeof *l.queue);
-        l.queue[l.count++] = (Pending){l.g->nodes[i], 0};
+        Node *n = l.g->nodes[i];
+        l.has_switches |= is_switch(n);
+        if (n->info && functional_kind(l.lib, n) != NOT_FUNCTIONAL) queue_node(&l, (Pending){n, 0, NULL});
     }
     for (size_t i = 0; !err && i < l.count; i++) err = lower_one(&l, l.queue[i]);
     if (!err) bypass_replaced(&l);

@@ -52,6 +52,18 @@ def reference(reference_server):
     return reference_server.target
 
 
+@pytest.fixture(scope="session")
+def rill_server():
+    """A Rill cluster of one task."""
+    yield from _mixed({"worker": 1})
+
+
+@pytest.fixture
+def rill(rill_server):
+    """The target of the Rill task."""
+    return rill_server.target()
+
+
 def _mixed(jobs):
     cluster = Cluster(jobs)
     try:

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "ops/dataset/dataset.h"
 #include "ops/op_list.h"
+#include "ops/variant_math.h"
 
 const OpDef dataset_optional_ops[] = {
     {"OptionalFromValue", "components: Toutput_types -> optional: variant", "Toutput_types: list(type) >= 1", 0},
@@ -19,7 +20,7 @@ const OpDef dataset_optional_ops[] = {
 typedef struct Optional {
     RefCount refs;
     Tensor **element; /* NULL: nothing */
-    int count;
+    int count;        /* 0: nothing */
 } Optional;
 
 static void ref_optional(void *object) {
@@ -33,17 +34,52 @@ static void unref_optional(void *object) {
     free(o);
 }
 
-static const VariantType optional_type = {
-    .type_name = "tensorflow::data::Optional", .ref = ref_optional, .unref = unref_optional};
-
-void kernel_set_optional(KernelContext *k, int out, Tensor **element, int count) {
+static Optional *optional_new(int count) {
     Optional *o = xcalloc(1, sizeof *o);
     refcount_init(&o->refs);
-    if (element) {
-        o->element = tuple_new(count);
-        o->count = count;
-        tuple_move(o->element, element, count);
-    }
+    o->element = count ? tuple_new(count) : NULL;
+    o->count = count;
+    return o;
+}
+
+static const VariantType optional_type;
+
+/* Nothing stays nothing: its gradient has nothing to add either. */
+static Error *zeros_like_optional(const void *object, Variant *out) {
+    const Optional *from = object;
+    Optional *o = optional_new(from->count);
+    Error *err = NULL;
+    for (int i = 0; !err && i < from->count; i++) err = tensor_zeros_like(from->element[i], &o->element[i]);
+    if (err)
+        unref_optional(o);
+    else
+        *out = (Variant){&optional_type, o};
+    return err;
+}
+
+static Error *add_optionals(const void *a, const void *b, Variant *out) {
+    const Optional *x = a, *y = b;
+    if (x->count != y->count)
+        return error_invalid("Cannot add optionals of %d and %d components, 0 being none", x->count, y->count);
+    Optional *o = optional_new(x->count);
+    Error *err = NULL;
+    for (int i = 0; !err && i < x->count; i++) err = tensor_sum(x->element[i], y->element[i], &o->element[i]);
+    if (err)
+        unref_optional(o);
+    else
+        *out = (Variant){&optional_type, o};
+    return err;
+}
+
+static const VariantType optional_type = {.type_name = "tensorflow::data::Optional",
+                                          .ref = ref_optional,
+                                          .unref = unref_optional,
+                                          .zeros_like = zeros_like_optional,
+                                          .add = add_optionals};
+
+void kernel_set_optional(KernelContext *k, int out, Tensor **element, int count) {
+    Optional *o = optional_new(element ? count : 0);
+    if (element) tuple_move(o->element, element, count);
     Tensor *t = kernel_output(k, out, &SHAPE_SCALAR);
     if (t) variant_set(tensor_variants(t), (Variant){&optional_type, o});
     unref_optional(o);

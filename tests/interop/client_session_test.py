@@ -1,0 +1,388 @@
+"""What a client can do with sessions: fetches of every form, feeds, partial runs, callables, containers, and what it gets when it errs."""
+import collections
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+from tensorflow.core.protobuf import config_pb2
+
+from client_programs import program
+
+Pair = collections.namedtuple("Pair", ["first", "second"])
+
+
+@program(server=True)
+def test_structures_of_fetches(p):
+    a, b = tf.constant([1, 2]), tf.constant("text")
+    op = tf.no_op()
+    p.run(a)
+    p.run([])
+    p.run({})
+    p.run([a, [b, (a, op)], {"k": b, "l": [op]}])
+    p.run(Pair(a, {"x": b}))
+    p.run((op, op))
+    p.run(collections.OrderedDict([("z", a), ("y", b)]))
+    p.run([a, a, a])
+    p.run(a.name)
+    p.run([op.name, a.op])
+    p.run([op.name])
+    p.run("missing:0")
+    p.run(None)
+    p.run([a, None])
+    p.run(3)
+
+
+@program(server=True)
+def test_fetches_of_composites(p):
+    sparse = tf.SparseTensor([[0, 1], [2, 0]], [1.5, 2.5], [3, 2])
+    slices = tf.IndexedSlices(tf.constant([[1.0, 2.0]]), tf.constant([3]), tf.constant([5, 2]))
+    without_shape = tf.IndexedSlices(tf.constant([[1.0, 2.0]]), tf.constant([3]))
+    ragged = tf.ragged.constant([[1, 2], [], [3]])
+    p.run(sparse)
+    p.run([sparse, {"s": slices}, without_shape])
+    value = p.session.run(ragged)
+    p.record([value.values, value.row_splits])
+
+
+@program(server=True)
+def test_feeds_of_composites(p):
+    sparse = tf.sparse_placeholder(tf.float32, [3, 4])
+    p.run(tf.sparse_tensor_to_dense(sparse), {sparse: tf.SparseTensorValue([[0, 1], [2, 3]], [1.0, 2.0], [3, 4])})
+    p.run(tf.sparse_reduce_sum(sparse), {sparse: ([[1, 1]], [7.0], [3, 4])})
+    slices = tf.IndexedSlices(tf.placeholder(tf.float32), tf.placeholder(tf.int64))
+    p.run(tf.convert_to_tensor(tf.unsorted_segment_sum(slices.values, slices.indices, 4)),
+          {slices: (np.ones([2, 2], np.float32), np.array([1, 3]))})
+
+
+@program("v1", "v2", server=True)
+def test_feeding_what_is_computed(p):
+    """Any tensor may be fed: constants, results, variables' values, several outputs."""
+    c = tf.constant([1.0, 2.0])
+    twice = c * 2.0
+    parts = tf.split(twice, 2)
+    v = tf.get_variable("v", initializer=[5.0, 6.0])
+    total = parts[0] + 10.0 * parts[1] + tf.reduce_sum(v)
+    p.run(v.initializer)
+    p.run(total)
+    p.run(total, {c: [3.0, 4.0]})
+    p.run([total, twice], {twice: [0.5, 0.25]})
+    p.run([total, twice], {parts[0]: [7.0]})
+    p.run(total, {parts[0]: [7.0], parts[1]: [8.0]})
+    p.run(twice, {twice: [1.0, 1.0]})
+    p.run([twice, twice.op], {twice: [1.0, 1.0]})
+    p.run(total, {v: [100.0, 200.0]})
+    p.run([total, v])
+    p.run(total, {c: [1.0, 2.0, 3.0]})
+
+
+@program(server=True)
+def test_feeds_that_do_not_fit(p):
+    x = tf.placeholder(tf.float32, [2, None], name="x")
+    n = tf.placeholder(tf.int32)
+    s = tf.placeholder(tf.string)
+    p.run(x, {x: [[1, 2], [3, 4]]})
+    p.run(x, {x: [1, 2]})
+    p.run(x, {x: [[1, 2, 3]]})
+    p.run(x, {x: "text"})
+    p.run(n, {n: 2.5})
+    p.run(n, {n: 2 ** 40})
+    p.run(n, {n: True})
+    p.run(s, {s: ["a", b"b\0c", "ä"]})
+    p.run(s, {s: [["", "x" * 1000]]})
+    p.run(s, {s: 3})
+    p.run(x + 1.0)
+    p.run(n + 1, {"x:0": [[1], [2]]})
+    p.run(x, {"missing:0": 1})
+    p.run(x, {tf.constant(1, name="other").op: 1})
+    p.run(x, {x: tf.constant([[1.0], [2.0]])})
+    p.run(x, {"x:0": np.zeros([2, 0])})
+
+
+@program(server=True)
+def test_placeholders_with_unknown_and_partial_shapes(p):
+    x = tf.placeholder(tf.float32)
+    y = tf.placeholder(tf.int64, [None, 3])
+    d = tf.placeholder_with_default([[1, 2]], [None, 2])
+    for value in (1.0, [1.0], [[1.0, 2.0]], np.zeros([0, 5])):
+        p.run([tf.shape(x), tf.rank(x), tf.size(x)], {x: value})
+    p.run(tf.reduce_sum(y, 1), {y: np.arange(6).reshape(2, 3)})
+    p.run(tf.reduce_sum(y, 1), {y: np.zeros([0, 3])})
+    p.run(d)
+    p.run(d, {d: [[3, 4], [5, 6]]})
+    p.run(d, {d: [[3, 4, 5]]})
+
+
+@program(server=True)
+def test_dtypes_of_feeds_and_fetches(p):
+    for dtype in (tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int32, tf.uint32, tf.int64,
+                  tf.uint64, tf.bool, tf.complex64, tf.complex128):
+        x = tf.placeholder(dtype)
+        p.run([x, tf.identity(x)], {x: np.array([[0, 1], [2, 3]]).astype(dtype.as_numpy_dtype)})
+        p.run(tf.identity(x), {x: np.zeros([0, 3], dtype.as_numpy_dtype)})
+    for dtype in (tf.qint8, tf.quint8, tf.qint32):
+        x = tf.placeholder(dtype)
+        p.run(tf.bitcast(x, {tf.qint8: tf.int8, tf.quint8: tf.uint8, tf.qint32: tf.int32}[dtype]), {x: np.array([1, 2], dtype.as_numpy_dtype)})
+
+
+@program(server=True)
+def test_partial_run(p):
+    a, b, c = (tf.placeholder(tf.float32, []) for _ in range(3))
+    first, s = a + b, p.session
+    second = first * c
+    h = s.partial_run_setup([first, second, second.op], [a, b, c])
+    p.attempt(lambda: s.partial_run(h, first, {a: 1.0, b: 2.0}))
+    p.attempt(lambda: s.partial_run(h, second, {first: 17.0, c: 3.0}))
+    h = s.partial_run_setup([first, second], [a, b, c])
+    p.attempt(lambda: s.partial_run(h, second, {a: 1.0, b: 2.0}))
+    h = s.partial_run_setup([first, second], [a, b, c])
+    p.attempt(lambda: s.partial_run(h, first, {a: 1.0, b: 2.0}))
+    p.attempt(lambda: s.partial_run(h, first, {}))
+    p.attempt(lambda: s.partial_run(h, second, {c: 2.0}))
+    h = s.partial_run_setup([first], [a, b])
+    p.attempt(lambda: s.partial_run(h, first, {a: 1.0, b: 2.0}))
+    p.attempt(lambda: s.partial_run(h, first, {a: 1.0, b: 2.0}))
+    p.attempt(lambda: s.partial_run("no such handle", first, {a: 1.0}))
+    p.attempt(lambda: s.partial_run_setup([first], [a, "nothing:0"]))
+    h = s.partial_run_setup([first, second], [a])
+    p.attempt(lambda: s.partial_run(h, first, {c: 1.0}))
+
+
+@program(server=True)
+def test_partial_runs_side_by_side(p):
+    x, y = (tf.placeholder(tf.float32, []) for _ in range(2))
+    one, two, s = x * 2.0, y * 3.0, p.session
+    handles = [s.partial_run_setup([one, two], [x, y]) for _ in range(4)]
+    for i, h in enumerate(handles):
+        p.attempt(lambda: s.partial_run(h, one, {x: float(i)}))
+    for i, h in enumerate(reversed(handles)):
+        p.attempt(lambda: s.partial_run(h, [two], {y: float(i)}))
+
+
+@program("v1", "v2", server=True)
+def test_callables(p):
+    x, y = tf.placeholder(tf.float32, [None]), tf.placeholder(tf.float32, [])
+    v = tf.get_variable("v", initializer=1.0)
+    p.run(v.initializer)
+    s, z = p.session, x * y + v
+    with tf.control_dependencies([z]):
+        bump = v.assign_add(1.0).op
+    both = s.make_callable([z, {"bump": bump}], [x, y])
+    p.attempt(lambda: both([1.0, 2.0], 3.0))
+    p.attempt(lambda: both([], 3.0))
+    p.attempt(lambda: both([1.0]))
+    nothing = s.make_callable(v.assign(10.0).op)
+    p.attempt(nothing)
+    p.attempt(s.make_callable(v.value()))
+    p.attempt(lambda: s.make_callable(z, [x])([1.0]))
+
+
+@program(server=True)
+def test_callables_from_options(p):
+    x = tf.placeholder(tf.float32, [2], name="x")
+    y = tf.multiply(x, 3.0, name="y")
+    s = p.session
+
+    def options(**more):
+        return s._make_callable_from_options(config_pb2.CallableOptions(**more))
+
+    p.attempt(lambda: options(feed=["x:0"], fetch=["y:0", "y:0", "x:0"])(np.array([1, 2], np.float32)))
+    p.attempt(lambda: options(feed=["x:0"], target=["y"])(np.array([1, 2], np.float32)))
+    p.attempt(lambda: options(fetch=["y:0"])())
+    p.attempt(lambda: options(fetch=["nothing:0"])())
+    p.attempt(lambda: options(feed=["nothing:0"], fetch=["y:0"])(np.array([1, 2], np.float32)))
+    link = config_pb2.CallableOptions(feed=["const:0"], fetch=["after:0"])
+    tf.add(tf.constant(1, name="const"), 1, name="after")
+    p.attempt(lambda: s._make_callable_from_options(link)(np.array(5, np.int32)))
+
+
+@program("v1", "v2", server=True)
+def test_graph_grows_between_runs(p):
+    v = tf.get_variable("v", initializer=[1.0, 2.0])
+    p.run(v.initializer)
+    for i in range(4):
+        p.run(v.assign_add([float(i), 1.0]))
+        p.run(tf.reduce_sum(v) * tf.constant(float(i)))
+    w = tf.get_variable("w", initializer=tf.constant(4.0))
+    p.run(w.initializer)
+    p.run([v, w])
+
+
+@program("v1", "v2", server=True)
+def test_uninitialized_variables(p):
+    v = tf.get_variable("v", initializer=1.0)
+    p.run(v)
+    p.run(v.assign_add(1.0))
+    p.run(tf.is_variable_initialized(v))
+    p.run(tf.report_uninitialized_variables())
+    p.run(v.initializer)
+    p.run(tf.is_variable_initialized(v))
+    p.run([v.assign_sub(0.5), tf.report_uninitialized_variables()])
+
+
+@program("v1", "v2", server=True)
+def test_containers_and_reset(p):
+    """A reset aborts all sessions of the server and empties one container."""
+    with tf.container("mine"):
+        a = tf.get_variable("a", initializer=1.0)
+        q = tf.FIFOQueue(3, tf.int32, shared_name="q")
+    b = tf.get_variable("b", initializer=2.0)
+    p.run([a.initializer, b.initializer, q.enqueue(5)])
+    p.run([a.assign_add(1.0), b.assign_add(1.0), q.size()])
+    tf.Session.reset(p.target, ["mine"])
+    p.run(b)
+    with tf.Session(p.target, graph=tf.get_default_graph()) as s:
+        p.attempt(lambda: s.run(b))
+        p.attempt(lambda: s.run(a))
+        p.attempt(lambda: s.run(q.size()))
+
+
+@program("v1", "v2", server=True)
+def test_state_between_sessions(p):
+    v = tf.get_variable("v", initializer=1.0)
+    p.run(v.initializer)
+    p.run(v.assign_add(1.0))
+    with tf.Session(p.target, graph=tf.get_default_graph()) as other:
+        p.attempt(lambda: other.run(v))
+        p.attempt(lambda: other.run(v.assign_add(5.0)))
+    p.run(v)
+    p.attempt(lambda: other.run(v))
+    with tf.Graph().as_default(), tf.Session(p.target) as elsewhere:
+        w = tf.get_variable("v", initializer=100.0)
+        p.attempt(lambda: elsewhere.run(w))
+
+
+@program(server=True)
+def test_interactive_session_and_eval(p):
+    session = tf.InteractiveSession(p.target)
+    a = tf.constant(6.0)
+    v = tf.Variable(2.0)
+    p.attempt(lambda: (a * 7.0).eval())
+    p.attempt(lambda: v.initializer.run())
+    p.attempt(lambda: [v.eval(), (v / 4.0).eval({v: 1.0})])
+    session.close()
+    p.attempt(lambda: a.eval())
+    p.attempt(lambda: session.run(a))
+
+
+@program(server=True)
+def test_errors_have_their_types_and_nodes(p):
+    x = tf.placeholder(tf.float32, name="x")
+    p.run(tf.matmul(x, tf.ones([3, 2])), {x: np.ones([2, 4])})
+    p.run(tf.gather([1, 2, 3], tf.constant([5])))
+    p.run(tf.reshape(x, [3]), {x: [1, 2]})
+    p.run(tf.concat([x, [[1.0, 2.0]]], 0), {x: [1.0]})
+    p.run(tf.check_numerics(x, "not finite"), {x: np.nan})
+    p.run(tf.cast(x, tf.int32) // tf.constant(0), {x: 1.0})
+    p.run(tf.Assert(x > 1.0, [x, "too small"]), {x: 0.5})
+    p.run(tf.strings.to_number(tf.constant("12a")))
+    p.run(tf.read_file("/no/such/file"))
+    p.run(tf.decode_raw(tf.constant("abc"), tf.int32))
+    p.run(tf.image.decode_png(tf.constant("no png")))
+    p.run(tf.parse_single_example(tf.constant("xx"), {"a": tf.FixedLenFeature([], tf.int64)}))
+    p.run(tf.slice(x, [0], [5]), {x: [1.0, 2.0]})
+    p.run(tf.linalg.inv([[1.0, 2.0], [2.0, 4.0]]))
+    p.run(tf.is_nan(tf.linalg.cholesky([[1.0, 2.0], [2.0, 1.0]]))[:, 0])
+    p.run(tf.unstack(tf.constant([1, 2]))[1] + 1)
+
+
+@program(server=True)
+def test_two_failures_and_a_good_branch(p):
+    """A step fails as a whole; the session goes on."""
+    good = tf.constant(1.0)
+    bad = tf.check_numerics(tf.constant(np.inf), "bad")
+    p.run([good, bad])
+    p.run([good])
+    p.run([bad.op])
+    p.run(good + 1.0)
+
+
+@program(server=True)
+def test_control_dependencies_order_what_has_effects(p):
+    v = tf.get_variable("v", initializer=0)
+    p.run(v.initializer)
+    one = v.assign_add(1)
+    with tf.control_dependencies([one]):
+        read = tf.identity(v.read_value() if hasattr(v, "read_value") else v)
+        with tf.control_dependencies([read]):
+            ten = v.assign_add(10)
+    with tf.control_dependencies([ten]):
+        last = v.read_value()
+    p.run([read, last])
+    p.run(v)
+    with tf.control_dependencies(None):
+        free = tf.constant(5)
+    p.run([free, tf.group(one, ten)])
+    p.run(tf.tuple([v.read_value(), last]))
+    p.run(tf.get_variable("t", initializer=tf.constant(3), use_resource=True).initializer)
+
+
+@program(server=True)
+def test_assert_print_and_their_kind(p):
+    x = tf.placeholder(tf.int32)
+    p.run(tf.Print(x, [x, tf.shape(x)], "seen: "), {x: [1, 2]})
+    with tf.control_dependencies([tf.print("also", x, summarize=2)]):
+        p.run(tf.identity(x), {x: [3]})
+    for check in (tf.assert_equal(x, 3), tf.assert_less(x, 5), tf.assert_rank(x, 1), tf.assert_positive(x),
+                  tf.assert_non_negative(x), tf.assert_integer(x), tf.assert_rank_at_least(x, 1)):
+        with tf.control_dependencies([check] if check is not None else []):
+            y = tf.identity(x)
+        p.run(y, {x: [3]})
+        p.run(y, {x: [-7]})
+        p.run(y, {x: 3})
+
+
+@program()
+def test_session_handles(p):
+    """A tensor is kept on the server between runs."""
+    handle = p.session.run(tf.get_session_handle(tf.constant([1.0, 2.0]) * 3.0))
+    holder, value = tf.get_session_tensor(handle.handle, tf.float32)
+    p.run(value + 1.0, {holder: handle.handle})
+    p.attempt(lambda: handle.eval())
+    gone, delete = tf.delete_session_tensor(handle.handle)
+    p.run(delete, {gone: handle.handle})
+    p.run(value, {holder: handle.handle})
+    p.run(value, {holder: "no such handle"})
+
+
+@program(server=True)
+def test_run_options(p):
+    a = tf.constant(2.0) * 3.0
+    metadata = tf.RunMetadata()
+    p.run(a, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=metadata)
+    p.record(any(n.node_name.startswith("mul") for d in metadata.step_stats.dev_stats for n in d.node_stats))
+    p.run(a, options=tf.RunOptions(inter_op_thread_pool=-1))
+    p.run(a, options=tf.RunOptions(output_partition_graphs=True), run_metadata=metadata)
+    p.record(len(metadata.partition_graphs) >= 1)
+    q = tf.FIFOQueue(1, tf.int32)
+    p.run(q.dequeue(), options=tf.RunOptions(timeout_in_ms=200))
+
+
+@program(server=True)
+def test_devices(p):
+    with tf.device("/cpu:0"):
+        a = tf.constant(1.0)
+    with tf.device("/job:nobody/task:0"):
+        b = a + 1.0
+    with tf.device("/device:GPU:0"):
+        c = a + 1.0
+    p.run(a)
+    p.run(b)
+    p.run(c)
+    p.run(tf.add(a, 1.0))
+
+
+@program(allow_soft_placement=True, server=True)
+def test_soft_placement(p):
+    with tf.device("/device:GPU:0"):
+        c = tf.constant(1.0) + 1.0
+    p.run(c)
+
+
+@program(server=True)
+def test_large_and_small_values(p):
+    p.run(tf.reduce_sum(tf.constant(np.arange(300000, dtype=np.float64))))
+    x = tf.placeholder(tf.float32)
+    p.run([x, tf.transpose(x)], {x: np.random.RandomState(1).rand(500, 700)})
+    p.run(tf.constant("x" * 100000))
+    p.run(tf.fill([1000, 3], "ab"))
+    p.run(tf.zeros([0]))
+    p.run(tf.zeros([3, 0, 2], tf.string))
