@@ -62,6 +62,11 @@ void bundle_entry_encode(const BundleEntry *e, StrBuf *out) {
     }
 }
 
+void bundle_entry_add_slice(BundleEntry *e, const TensorSlice *slice) {
+    e->slices = xrealloc(e->slices, (size_t)(e->slice_count + 1) * sizeof *e->slices);
+    e->slices[e->slice_count++] = *slice;
+}
+
 bool bundle_header_decode(Str proto, int64_t *shard_count, bool *big_endian) {
     WireReader r = wire_reader(proto);
     *shard_count = 0;

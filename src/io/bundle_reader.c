@@ -5,7 +5,6 @@
 #include "base/crc32c.h"
 #include "base/memory.h"
 #include "io/bundle_internal.h"
-#include "io/table.h"
 #include "proto/wire.h"
 #include "tensor/tensor_proto.h"
 
@@ -33,22 +32,12 @@ Error *bundle_open(const FileSystem *fs, const char *prefix, Bundle **out) {
     Bundle *b = xcalloc(1, sizeof *b);
     b->fs = fs;
     b->prefix = xstrdup(prefix);
-    char *path = bundle_index_path(prefix);
-    Error *err = table_open(fs, path, &b->index);
+    Error *err = bundle_index_open(fs, prefix, &b->index, &b->shard_count);
     if (err && err->code == CODE_NOT_FOUND) {
         error_free(err);
         err = error_not_found("Unsuccessful TensorSliceReader constructor: Failed to find any matching files for %s",
                               prefix);
     }
-    if (!err) {
-        const TableEntry *header = table_find(b->index, STR(""));
-        bool big_endian = false;
-        if (!header || !bundle_header_decode(header->value, &b->shard_count, &big_endian) || b->shard_count > 1 << 20)
-            err = error_new(CODE_DATA_LOSS, "%s has no readable header", path);
-        else if (big_endian)
-            err = error_unimplemented("%s was written on a machine of the other byte order", path);
-    }
-    free(path);
     if (err) {
         bundle_close(b);
         return err;
@@ -281,7 +270,7 @@ static Error *read_box(Bundle *b, Str name, const BundleEntry *e, const TensorSl
     Tensor *t = NULL, *whole = NULL;
     int64_t copied = 0;
     Error *err = slice_shape(slice, &e->shape, &shape);
-    if (err) return error_wrap(err, "Tensor %.*s of checkpoint %s", STR_ARG(name), b->prefix);
+    if (err) return error_wrap(err, "checkpoint %s", b->prefix);
     Box wanted = box_of(slice, &e->shape);
     err = tensor_new(e->dtype, &shape, &t);
     if (!err && !e->slice_count) {
@@ -293,8 +282,8 @@ static Error *read_box(Bundle *b, Str name, const BundleEntry *e, const TensorSl
     }
     for (int i = 0; !err && i < e->slice_count; i++) err = read_part(b, name, e, i, &wanted, t, &copied);
     if (!err && copied < t->count)
-        err = error_new(CODE_DATA_LOSS, "Checkpoint %s does not have all of tensor %.*s: %lld of %lld elements",
-                        b->prefix, STR_ARG(name), (long long)copied, (long long)t->count);
+        err = error_new(CODE_DATA_LOSS, "Checkpoint %s does not have all of it: %lld of %lld elements", b->prefix,
+                        (long long)copied, (long long)t->count);
     tensor_unref(whole);
     if (err)
         tensor_unref(t);
@@ -315,7 +304,7 @@ Error *bundle_read(Bundle *b, Str name, Tensor **out) {
         err = read_whole(b, &e, out);
     }
     bundle_entry_clear(&e);
-    return err;
+    return error_wrap(err, "Tensor %.*s", STR_ARG(name));
 }
 
 Error *bundle_read_slice(Bundle *b, Str name, const TensorSlice *slice, Tensor **out) {
@@ -324,5 +313,5 @@ Error *bundle_read_slice(Bundle *b, Str name, const TensorSlice *slice, Tensor *
     if (err) return err;
     err = read_box(b, name, &e, slice, out);
     bundle_entry_clear(&e);
-    return err;
+    return error_wrap(err, "Tensor %.*s", STR_ARG(name));
 }

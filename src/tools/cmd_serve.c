@@ -89,6 +89,7 @@ static Error *serve(Options *o) {
     sigaddset(&signals, SIGINT);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the op that writes it */
     raise_file_limit();
     err = transport_grpc_new(&(GrpcOptions){.max_message_bytes = (size_t)o->max_message_mb << 20}, &transport);
     if (err) goto out;
