@@ -94,9 +94,9 @@ def counts(text, code):
     return passed, failed
 
 
-def run_program(totals, mode, program, timeout_s):
+def run_program(totals, mode, program, timeout_s, *arguments):
     name = program.relative_to(ROOT / "build" / mode / "tests")
-    command = [str(program)]
+    command = [str(program), *arguments]
     if mode == "tsan" and subprocess.run(["setarch", "-R", "true"], capture_output=True).returncode == 0:
         command = ["setarch", "-R", *command]  # ThreadSanitizer cannot place its shadow under some address randomisation
     began = time.time()
@@ -133,8 +133,9 @@ def run_unit(totals, mode, modules):
 def run_golden(totals, mode):
     program = ROOT / "build" / mode / "tests/golden/golden_test"
     build(mode, [str(program.relative_to(ROOT))])
-    text = run_program(totals, mode, program, GOLDEN_TIMEOUT_S)
-    print("".join(f"   {line}\n" for line in text.splitlines() if line.startswith("golden cases:")), end="")
+    for passes in ("on", "off"):
+        text = run_program(totals, mode, program, GOLDEN_TIMEOUT_S, "--passes", passes)
+        print("".join(f"   passes {passes}: {line}\n" for line in text.splitlines() if line.startswith("golden cases:")), end="")
 
 
 def run_ops(totals, mode):

@@ -7,6 +7,7 @@
 #include "cluster/codec.h"
 #include "cluster/worker_client.h"
 #include "graph/graph_def.h"
+#include "runtime/evaluate.h"
 
 void signature_key(const RunSignature *s, StrBuf *out) {
     for (int i = 0; i < s->feed_count; i++) strbuf_addf(out, "<%.*s", STR_ARG(s->feeds[i]));
@@ -78,19 +79,20 @@ static void encode_part(const Graph *part, const SessionTasks *t, StrBuf *out) {
     free(names);
 }
 
-static Error *register_local(ClientGraph *cg, WorkerClient *c, Str graph_def) {
+static Error *register_local(ClientGraph *cg, WorkerClient *c, Str graph_def, const PassOptions *passes) {
     char *handle;
-    Error *err = worker_session_register(c->session, graph_def, &handle);
+    Error *err = worker_session_register(c->session, graph_def, passes, &handle);
     if (err) return err;
     cg->handles[0] = arena_str(cg->arena, str_of(handle));
     free(handle);
     return NULL;
 }
 
-static void start_register(WorkerCalls *calls, int task, WorkerClient *c, Str session_handle, StrBuf *graph_def) {
+static void start_register(WorkerCalls *calls, int task, WorkerClient *c, const ClientGraphOptions *o, StrBuf *graph_def) {
     Pb__RegisterGraphRequest request = PB__REGISTER_GRAPH_REQUEST__INIT;
-    request.session_handle = (char *)session_handle.ptr;
+    request.session_handle = (char *)o->session_handle.ptr;
     request.create_worker_session_called = true;
+    request.graph_options = o->graph_options;
     request.graph_def = (ProtobufCBinaryData){graph_def->len, (uint8_t *)graph_def->ptr};
     Message m = {0};
     codec_pack(&request.base, &m);
@@ -115,9 +117,9 @@ static Error *register_parts(ClientGraph *cg, Graph **parts, const ClientGraphOp
         StrBuf graph_def = {0};
         encode_part(parts[i], t, &graph_def);
         if (i == 0)
-            err = register_local(cg, &t->tasks[0], strbuf_str(&graph_def));
+            err = register_local(cg, &t->tasks[0], strbuf_str(&graph_def), o->passes);
         else
-            start_register(calls, i, &t->tasks[i], o->session_handle, &graph_def);
+            start_register(calls, i, &t->tasks[i], o, &graph_def);
         strbuf_clear(&graph_def);
         cg->part_count++;
     }
@@ -130,6 +132,13 @@ static Error *register_parts(ClientGraph *cg, Graph **parts, const ClientGraphOp
     }
     worker_calls_free(calls);
     return err;
+}
+
+/* A graph that stays in one task is optimized there; what crosses between tasks has to be known to be equal before it is cut. */
+static bool is_split(const Graph *g, const SessionTasks *t) {
+    for (int i = 1; i < g->node_count; i++)
+        if (t->partition[g->nodes[i]->placed].task != t->partition[g->nodes[0]->placed].task) return true;
+    return false;
 }
 
 Error *client_graph_build(Graph *placed, const RunSignature *signature, Str key, const ClientGraphOptions *o, ClientGraph **out) {
@@ -147,6 +156,7 @@ Error *client_graph_build(Graph *placed, const RunSignature *signature, Str key,
     Graph **parts = xcalloc((size_t)t->task_count, sizeof *parts);
     Error *err = graph_prune(placed, signature, &t->client, &pruned);
     if (!err && o->partial) find_needs(cg, pruned);
+    if (!err && is_split(pruned, t)) err = graph_optimize_for(pruned, o->passes, worker_session_devices(t->tasks[0].session), worker_session_state(t->tasks[0].session));
     PartitionOptions options = {.devices = t->partition, .device_count = t->device_count, .task_count = t->task_count,
                                 .bfloat16_edges = o->bfloat16_edges, .edge_count = &t->edge_count};
     if (!err) err = graph_partition(pruned, &options, parts);

@@ -6,6 +6,7 @@
 #include "cluster/session_tasks.h"
 #include "graph/graph.h"
 #include "graph/prune.h"
+#include "passes/pass.h"
 
 typedef struct ClientGraph {
     RefCount refs;
@@ -24,6 +25,8 @@ typedef struct ClientGraphOptions {
     Str session_handle;
     Cancel *stop; /* ends the wait for the workers */
     bool bfloat16_edges;
+    const PassOptions *passes;
+    Pb__GraphOptions *graph_options; /* (optional) for the workers */
     bool partial; /* will be run in parts: find out which fetch needs which feed */
 } ClientGraphOptions;
 

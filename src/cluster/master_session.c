@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "cluster/codec.h"
 #include "cluster/master_session_internal.h"
+#include "cluster/pass_config.h"
 #include "cluster/random_id.h"
 #include "cluster/step_run.h"
 #include "graph/graph_def.h"
@@ -30,6 +31,7 @@ void master_session_unref(MasterSession *s) {
     session_tasks_clear(&s->tasks);
     graph_free(s->placed);
     graph_free(s->source);
+    if (s->graph_options) pb__graph_options__free_unpacked(s->graph_options, NULL);
     function_library_free(s->functions);
     pthread_mutex_destroy(&s->build_mutex);
     pthread_mutex_destroy(&s->mutex);
@@ -95,6 +97,15 @@ static Error *add_graph_locked(MasterSession *s, Str graph_def) {
     return NULL;
 }
 
+static Pb__GraphOptions *copy_graph_options(const Pb__GraphOptions *from) {
+    size_t size = pb__graph_options__get_packed_size(from);
+    uint8_t *bytes = xmalloc(size ? size : 1);
+    pb__graph_options__pack(from, bytes);
+    Pb__GraphOptions *copy = pb__graph_options__unpack(NULL, size, bytes);
+    free(bytes);
+    return copy;
+}
+
 Error *master_session_open(Master *m, Str handle, Str graph_def, const Pb__ConfigProto *config, Str target, MasterSession **out) {
     if (config && config->use_per_session_threads) return error_invalid("Distributed session does not support session thread pool options: use_per_session_threads");
     if (config && config->n_session_inter_op_thread_pool) return error_invalid("Distributed session does not support session thread pool options: session_inter_op_thread_pool");
@@ -108,6 +119,8 @@ Error *master_session_open(Master *m, Str handle, Str graph_def, const Pb__Confi
     s->soft_placement = config && config->allow_soft_placement;
     s->group_leader = xstrdup(config && config->experimental ? config->experimental->collective_group_leader : "");
     s->bfloat16_edges = config && config->graph_options && config->graph_options->enable_bfloat16_sendrecv;
+    s->passes = pass_options_read(config ? config->graph_options : NULL);
+    if (config && config->graph_options) s->graph_options = copy_graph_options(config->graph_options);
     s->functions = function_library_new();
     s->source = graph_new();
     s->source->functions = s->functions;
@@ -146,7 +159,8 @@ static ClientGraph *find_client_graph(MasterSession *s, Str key) {
 }
 
 static Error *build_client_graph(MasterSession *s, const RunSignature *signature, Str key, bool partial, ClientGraph **out) {
-    ClientGraphOptions options = {.tasks = &s->tasks, .session_handle = str_of(s->handle), .stop = master_options(s->master)->stop, .bfloat16_edges = s->bfloat16_edges, .partial = partial};
+    ClientGraphOptions options = {.tasks = &s->tasks, .session_handle = str_of(s->handle), .stop = master_options(s->master)->stop, .bfloat16_edges = s->bfloat16_edges,
+                                  .partial = partial, .passes = &s->passes, .graph_options = s->graph_options};
     pthread_mutex_lock(&s->build_mutex);
     *out = find_client_graph(s, key); /* another thread may have been faster */
     Error *err = NULL;

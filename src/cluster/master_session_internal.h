@@ -35,6 +35,8 @@ struct MasterSession {
     SessionTasks tasks;
     bool soft_placement, bfloat16_edges;
     char *group_leader; /* task that leads the collectives; "": this one */
+    PassOptions passes;
+    Pb__GraphOptions *graph_options; /* of the client, for the workers; NULL: none */
 
     pthread_mutex_t build_mutex; /* guards the graphs: one is extended or compiled at a time */
     Graph *source;               /* as the client sent it */

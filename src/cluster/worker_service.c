@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/refcount.h"
 #include "cluster/codec.h"
+#include "cluster/pass_config.h"
 #include "cluster/services.h"
 #include "proto/wire.h"
 #include "proto/worker.pb-c.h"
@@ -85,7 +86,8 @@ static void register_graph(void *arg, ServerCall *call) {
     WorkerSession *session = NULL;
     char *handle = NULL;
     Error *err = worker_find_session(((Services *)arg)->worker, str_of(request->session_handle), &session);
-    if (!err) err = worker_session_register(session, codec_str(request->graph_def), &handle);
+    PassOptions passes = pass_options_read(request->graph_options);
+    if (!err) err = worker_session_register(session, codec_str(request->graph_def), &passes, &handle);
     if (err) {
         server_call_fail(call, err);
     } else {

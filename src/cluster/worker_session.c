@@ -89,9 +89,9 @@ Error *worker_session_channel(WorkerSession *s, Str task_name, Channel **out) {
     return NULL;
 }
 
-Error *worker_session_register(WorkerSession *s, Str graph_def, char **graph_handle) {
+Error *worker_session_register(WorkerSession *s, Str graph_def, const PassOptions *passes, char **graph_handle) {
     Registered *r = xcalloc(1, sizeof *r);
-    Error *err = executable_new(graph_def, session_devices(s->state), s->state, &r->executable);
+    Error *err = executable_new(graph_def, passes, session_devices(s->state), s->state, &r->executable);
     if (err) {
         free(r);
         return err;

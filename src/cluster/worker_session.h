@@ -29,7 +29,7 @@ SessionState *worker_session_state(WorkerSession *s);
 /* The channel to a task by name; NotFound when it is not in the session's cluster. Borrowed. */
 Error *worker_session_channel(WorkerSession *s, Str task_name, Channel **out) MUST_CHECK;
 
-Error *worker_session_register(WorkerSession *s, Str graph_def, char **graph_handle) MUST_CHECK; /* malloced */
+Error *worker_session_register(WorkerSession *s, Str graph_def, const PassOptions *passes, char **graph_handle) MUST_CHECK; /* malloced */
 Error *worker_session_deregister(WorkerSession *s, Str graph_handle) MUST_CHECK;
 Executable *worker_session_graph(WorkerSession *s, Str graph_handle); /* a reference; NULL when unknown */
 int worker_session_graph_count(WorkerSession *s);

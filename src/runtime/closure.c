@@ -58,7 +58,7 @@ struct ClosureScope {
 ClosureScope *closure_scope_new(KernelContext *k) {
     ClosureScope *s = xcalloc(1, sizeof *s);
     s->executable = executable_ref(k->step->executable);
-    if (k->step->functions) s->functions = function_runtime_new(k->step->functions, session_devices(k->step->session), k->step->session);
+    if (k->step->functions) s->functions = function_runtime_new(k->step->functions, function_runtime_passes(k->step->function_runtime), session_devices(k->step->session), k->step->session);
     return s;
 }
 

@@ -24,6 +24,7 @@ struct DirectSession {
     Device *device;
     DeviceSet devices;
     SessionState *state;
+    PassOptions passes;
     ThreadPool *pool, *blocking;
     _Atomic int64_t next_step;
     pthread_mutex_t mutex; /* guards compiled */
@@ -48,6 +49,10 @@ Error *direct_session_new(Str graph_def, int threads, DirectSession **out) {
     else
         *out = s;
     return err;
+}
+
+void direct_session_set_passes(DirectSession *s, const PassOptions *passes) {
+    s->passes = *passes;
 }
 
 void direct_session_free(DirectSession *s) {
@@ -90,7 +95,7 @@ static Error *compile(DirectSession *s, const RunSignature *sig, Executable **ou
     Error *err = graph_prune(s->graph, sig, &client, &pruned);
     if (err) return err;
     for (int i = 0; i < pruned->node_count; i++) pruned->nodes[i]->placed = 0;
-    return executable_from_graph(pruned, &s->devices, s->state, out);
+    return executable_from_graph(pruned, &s->passes, &s->devices, s->state, out);
 }
 
 static Error *find_executable(DirectSession *s, const RunSignature *sig, Executable **out) {

@@ -2,11 +2,13 @@
 #pragma once
 #include "base/error.h"
 #include "graph/prune.h"
+#include "passes/pass.h"
 #include "tensor/tensor.h"
 
 typedef struct DirectSession DirectSession;
 
 Error *direct_session_new(Str graph_def, int threads, DirectSession **out) MUST_CHECK;
+void direct_session_set_passes(DirectSession *s, const PassOptions *passes); /* before its first run; else all run */
 void direct_session_free(DirectSession *s); /* no run may be under way */
 
 /* Waits for the step. feeds in the order of the signature; fetches are filled, one reference each. timeout_ms 0: none. */

@@ -8,6 +8,7 @@
 #include "graph/function.h"
 #include "graph/graph_def.h"
 #include "placement/partition.h"
+#include "runtime/evaluate.h"
 #include "runtime/function_runtime.h"
 #include "runtime/step_context.h"
 
@@ -96,14 +97,18 @@ static Error *compile(Executable *e, Graph *take) {
     return err;
 }
 
-Error *executable_from_graph(Graph *take, const DeviceSet *devices, SessionState *session, Executable **out) {
+Error *executable_from_graph(Graph *take, const PassOptions *passes, const DeviceSet *devices, SessionState *session, Executable **out) {
     Executable *e = xcalloc(1, sizeof *e);
     refcount_init(&e->refs);
     e->functions = take->functions;
     e->devices = devices;
     e->session = session_state_ref(session);
-    Error *err = compile(e, take);
-    if (!err && e->functions) e->function_runtime = function_runtime_new(e->functions, devices, session);
+    Error *err = graph_optimize_for(take, passes, devices, session);
+    if (err)
+        graph_free(take);
+    else
+        err = compile(e, take);
+    if (!err && e->functions) e->function_runtime = function_runtime_new(e->functions, passes, devices, session);
     if (err)
         executable_unref(e);
     else
@@ -111,7 +116,7 @@ Error *executable_from_graph(Graph *take, const DeviceSet *devices, SessionState
     return err;
 }
 
-Error *executable_new(Str graph_def, const DeviceSet *devices, SessionState *session, Executable **out) {
+Error *executable_new(Str graph_def, const PassOptions *passes, const DeviceSet *devices, SessionState *session, Executable **out) {
     Graph *g = graph_new();
     FunctionLibrary *lib = function_library_new();
     g->functions = lib;
@@ -122,7 +127,7 @@ Error *executable_new(Str graph_def, const DeviceSet *devices, SessionState *ses
         function_library_free(lib);
         return err;
     }
-    err = executable_from_graph(g, devices, session, out);
+    err = executable_from_graph(g, passes, devices, session, out);
     if (err)
         function_library_free(lib);
     else

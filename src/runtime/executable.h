@@ -2,16 +2,18 @@
 #pragma once
 #include "base/error.h"
 #include "base/threadpool.h"
+#include "passes/pass.h"
 #include "runtime/plan.h"
 #include "runtime/rendezvous.h"
 #include "runtime/step.h"
 
 typedef struct Executable Executable;
 
-/* From a GraphDef whose nodes name full devices of `devices` (an empty name: the first one). Shared by reference: steps hold one. */
-Error *executable_new(Str graph_def, const DeviceSet *devices, SessionState *session, Executable **out) MUST_CHECK;
+/* The graph is optimized as `passes` say (borrowed for the call), so are the functions it calls later.
+ * From a GraphDef whose nodes name full devices of `devices` (an empty name: the first one). Shared by reference: steps hold one. */
+Error *executable_new(Str graph_def, const PassOptions *passes, const DeviceSet *devices, SessionState *session, Executable **out) MUST_CHECK;
 /* From a placed graph, taken over also on error; its function library stays the caller's and must live on. */
-Error *executable_from_graph(Graph *take, const DeviceSet *devices, SessionState *session, Executable **out) MUST_CHECK;
+Error *executable_from_graph(Graph *take, const PassOptions *passes, const DeviceSet *devices, SessionState *session, Executable **out) MUST_CHECK;
 Executable *executable_ref(Executable *e);
 void executable_unref(Executable *e);
 int executable_node_count(const Executable *e);

@@ -7,6 +7,7 @@
 
 #include "base/hashmap.h"
 #include "base/memory.h"
+#include "runtime/evaluate.h"
 #include "runtime/step_context.h"
 
 enum { MAX_CALLS = 2000 }; /* under way in one step; more is a function that calls itself without end */
@@ -21,19 +22,25 @@ typedef struct Compiled {
 
 struct FunctionRuntime {
     const FunctionLibrary *lib;
+    PassOptions passes;
     const DeviceSet *devices;
     SessionState *session;
     pthread_mutex_t mutex; /* guards compiled */
     StrMap compiled;
 };
 
-FunctionRuntime *function_runtime_new(const FunctionLibrary *lib, const DeviceSet *devices, SessionState *session) {
+FunctionRuntime *function_runtime_new(const FunctionLibrary *lib, const PassOptions *passes, const DeviceSet *devices, SessionState *session) {
     FunctionRuntime *r = xcalloc(1, sizeof *r);
     r->lib = lib;
+    r->passes = *passes;
     r->devices = devices;
     r->session = session;
     pthread_mutex_init(&r->mutex, NULL);
     return r;
+}
+
+const PassOptions *function_runtime_passes(const FunctionRuntime *r) {
+    return &r->passes;
 }
 
 void function_runtime_free(FunctionRuntime *r) {
@@ -122,7 +129,11 @@ static Error *compile(FunctionRuntime *r, Str name_attr_list, int device, Compil
         body->graph = NULL;
         graph->is_function_body = true;
         c->kind = r->devices->devices[device]->kind;
-        err = c->kind->compile(graph, r->devices, r->session, &c->program);
+        err = graph_optimize_for(graph, &r->passes, r->devices, r->session);
+        if (err)
+            graph_free(graph);
+        else
+            err = c->kind->compile(graph, r->devices, r->session, &c->program);
     }
     function_body_free(body);
     return err;

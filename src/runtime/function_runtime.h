@@ -2,13 +2,15 @@
 #pragma once
 #include "base/error.h"
 #include "graph/function.h"
+#include "passes/pass.h"
 #include "runtime/kernel.h"
 #include "runtime/step.h"
 
 typedef struct FunctionRuntime FunctionRuntime;
 
-/* Thread-safe. The library must outlive it and must not grow while it is used. */
-FunctionRuntime *function_runtime_new(const FunctionLibrary *lib, const DeviceSet *devices, SessionState *session);
+/* Thread-safe. The library must outlive it and must not grow while it is used. Bodies are optimized as `passes` say, which are copied. */
+FunctionRuntime *function_runtime_new(const FunctionLibrary *lib, const PassOptions *passes, const DeviceSet *devices, SessionState *session);
+const PassOptions *function_runtime_passes(const FunctionRuntime *r);
 void function_runtime_free(FunctionRuntime *r);
 
 typedef void FunctionDone(void *arg, Error *err, Tensor **rets, int ret_count); /* owns err; may take rets by setting them to NULL */

@@ -28,8 +28,12 @@ void kernel_registry_init(const KernelDef *const *tables, int table_count) {
     }
 }
 
+const KernelDef *kernel_of(Str op) {
+    return strmap_get(&registry.by_op, op);
+}
+
 bool kernel_exists(Str op) {
-    return strmap_get(&registry.by_op, op) != NULL;
+    return kernel_of(op) != NULL;
 }
 
 bool kernel_has(const Node *node) {
@@ -95,7 +99,9 @@ void kernel_set_output(KernelContext *k, int i, Tensor *take) {
 Tensor *kernel_scratch(KernelContext *k, DataType dtype, const Shape *shape) {
     if (k->error) return NULL;
     Tensor *t = NULL;
-    Error *err = k->device->kind->allocate(k->device, dtype, shape, &t);
+    bool too_large = k->output_limit && shape_count(shape) > (int64_t)(k->output_limit / dtype_size(dtype));
+    Error *err = too_large ? error_new(CODE_RESOURCE_EXHAUSTED, "The result of {{node %.*s}} is larger than %zu bytes", STR_ARG(k->node->name), k->output_limit)
+                           : k->device->kind->allocate(k->device, dtype, shape, &t);
     if (err) keep_error(k, err);
     return t;
 }

@@ -49,6 +49,7 @@ struct KernelContext {
     bool dead;        /* an input is dead (KERNEL_RUNS_DEAD) */
     uint64_t frame_id; /* of the loop the node runs in, 0 outside */
     int64_t iteration;
+    size_t output_limit; /* bytes of one tensor; 0: none. Set when constants are folded */
     Error *error;     /* the first failure of the functions below; the kernel then just returns NULL */
 };
 
@@ -100,5 +101,6 @@ void kernel_registry_init(const KernelDef *const *tables, int table_count);
 Error *kernel_find(const Node *node, const KernelDef **def, KernelFn **run) MUST_CHECK;
 bool kernel_exists(Str op);
 bool kernel_has(const Node *node); /* for its types, too */
+const KernelDef *kernel_of(Str op); /* NULL when there is none */
 int kernel_count(void);
 const KernelDef *kernel_at(int i);

@@ -1,6 +1,6 @@
 /* golden_test.c: replays the golden cases in one process and compares with the values TensorFlow gave.
 
-   usage: golden_test [--dir DIR] [NAME-SUBSTRING...]. Cases that use an op Rill lacks are counted as "not supported"; all others must pass.
+   usage: golden_test [--dir DIR] [--passes on|off] [NAME-SUBSTRING...]. --passes off runs the graphs as they are. Cases that use an op Rill lacks are counted as "not supported"; all others must pass.
 
    Like the Python client it casts what is fed to the type of the fed tensor, and answers fetches of fed tensors itself. */
 #include <cjson/cJSON.h>
@@ -222,7 +222,7 @@ static void run_step(const Case *c, DirectSession *s, int number, const cJSON *s
 }
 
 /* Runs one case; the problems found, "" when there are none. */
-static char *run_case(const char *dir, const char *name, const char *data_dir, bool *unsupported) {
+static char *run_case(const char *dir, const char *name, const char *data_dir, const PassOptions *passes, bool *unsupported) {
     char *json_path = xasprintf("%s/%s.json", dir, name), *graph_path = xasprintf("%s/%s.pb", dir, name);
     size_t json_len, graph_len;
     char *json = read_file(json_path, &json_len), *graph = read_file(graph_path, &graph_len);
@@ -233,6 +233,7 @@ static char *run_case(const char *dir, const char *name, const char *data_dir, b
     DirectSession *s = NULL;
     Error *err = graph_import(c.graph, (Str){graph, graph_len});
     if (!err) err = direct_session_new((Str){graph, graph_len}, 2, &s);
+    if (!err) direct_session_set_passes(s, passes);
     if (err) {
         note(&problems, -1, error_code_name(err->code), err->message);
         error_free(err);
@@ -263,10 +264,11 @@ static int by_name(const void *a, const void *b) {
 
 int main(int argc, char **argv) {
     const char *dir = "tests/golden/cases";
+    PassOptions passes = {0};
     int first = 1;
-    if (argc > 2 && strcmp(argv[1], "--dir") == 0) {
-        dir = argv[2];
-        first = 3;
+    for (; first + 1 < argc && strncmp(argv[first], "--", 2) == 0; first += 2) {
+        if (strcmp(argv[first], "--dir") == 0) dir = argv[first + 1];
+        if (strcmp(argv[first], "--passes") == 0 && strcmp(argv[first + 1], "off") == 0) passes.disabled = PASS_ALL;
     }
     ops_register_all();
     char *data_dir = realpath("tests/golden/data", NULL);
@@ -287,7 +289,7 @@ int main(int argc, char **argv) {
     int passed = 0, failed = 0, skipped = 0;
     for (size_t i = 0; i < count; i++) {
         bool unsupported = false;
-        char *problems = run_case(dir, names[i], data_dir, &unsupported);
+        char *problems = run_case(dir, names[i], data_dir, &passes, &unsupported);
         printf("%s %s\n", *problems ? unsupported ? "LACK" : "FAIL" : "PASS", names[i]);
         if (*problems) printf("      %s\n", problems);
         fflush(stdout);

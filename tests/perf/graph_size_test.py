@@ -58,10 +58,12 @@ def test_a_large_graph_is_created_and_run_sooner_than_by_tensorflow(graph_def, c
         rows["TensorFlow, optimiser off"] = measure(cluster.target("local"), graph, False)
         rows["TensorFlow, optimiser on"] = measure(cluster.target("local"), graph, True)
     with Cluster({"local": 1}) as cluster:
-        rows["Rill"] = measure(cluster.target("local"), graph, False)
+        rows["Rill, passes off"] = measure(cluster.target("local"), graph, False)
+        rows["Rill"] = measure(cluster.target("local"), graph, True)
     with capsys.disabled():
         print("\n%d nodes, seconds         create   first run  later runs" % NODES)
         for name, times in rows.items():
             print("%-26s %9.3f %11.3f %11.3f" % ((name,) + times))
-    rill, tensorflow = rows["Rill"], rows["TensorFlow, optimiser off"]
-    assert rill[0] + rill[1] < tensorflow[0] + tensorflow[1]
+    tensorflow = rows["TensorFlow, optimiser off"]
+    for rill in rows["Rill"], rows["Rill, passes off"]:
+        assert rill[0] + rill[1] < tensorflow[0] + tensorflow[1]
