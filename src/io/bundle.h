@@ -23,6 +23,7 @@ typedef struct Bundle Bundle;
 Error *bundle_open(const FileSystem *fs, const char *prefix,
                    Bundle **out) MUST_CHECK; /* NotFound: no such checkpoint */
 void bundle_close(Bundle *b);
+int64_t bundle_shard_count(const Bundle *b); /* as the index says; some may hold nothing and not exist */
 int64_t bundle_count(const Bundle *b);       /* of tensors and of parts of tensors */
 Str bundle_name(const Bundle *b, int64_t i); /* in order; a part's key starts with a 0 byte */
 bool bundle_has(const Bundle *b, Str name);

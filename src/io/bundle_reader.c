@@ -48,6 +48,10 @@ Error *bundle_open(const FileSystem *fs, const char *prefix, Bundle **out) {
     return NULL;
 }
 
+int64_t bundle_shard_count(const Bundle *b) {
+    return b->shard_count;
+}
+
 int64_t bundle_count(const Bundle *b) {
     return table_count(b->index) - 1;
 }

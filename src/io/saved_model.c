@@ -1,4 +1,4 @@
-/* saved_model.c: finds and reads saved_model.pb, *.meta and GraphDef files. */
+/* saved_model.c: finds and reads saved_model.pb, *.meta and GraphDef files, binary or text. */
 #include "io/saved_model.h"
 
 #include <ctype.h>
@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "proto/model.pb-c.h"
+#include "proto/text.h"
 #include "proto/wire.h"
 
 static char *join(const char *dir, const char *name) {
@@ -54,6 +56,55 @@ static ModelFormat format_of(Str bytes) {
         return MODEL_META_GRAPH;
     }
     return MODEL_GRAPH_DEF;
+}
+
+/* ---- Text ---- */
+
+static bool is_text(const char *file, Str bytes) {
+    if (str_ends(str_of(file), STR(".pbtxt")) || str_ends(str_of(file), STR(".textproto"))) return true;
+    /* Binary files have bytes below the space in their first tags and lengths. */
+    size_t some = bytes.len < 200 ? bytes.len : 200;
+    for (size_t i = 0; i < some; i++)
+        if ((unsigned char)bytes.ptr[i] < 0x20 && !isspace((unsigned char)bytes.ptr[i])) return false;
+    return some > 0;
+}
+
+/* By the first field that only one of the three has. */
+static ModelFormat format_of_text(Str text) {
+    static const struct {
+        const char *field;
+        ModelFormat format;
+    } rows[] = {{"saved_model_schema_version", MODEL_SAVED}, {"meta_graphs", MODEL_SAVED},     {"meta_info_def", MODEL_META_GRAPH},
+                {"graph_def", MODEL_META_GRAPH},             {"node", MODEL_GRAPH_DEF},        {"library", MODEL_GRAPH_DEF},
+                {"versions", MODEL_GRAPH_DEF},               {"saver_def", MODEL_META_GRAPH}};
+    while (text.len) {
+        Str line = str_trim(str_next(&text, '\n')), word = line;
+        while (word.len && !isalnum((unsigned char)word.ptr[word.len - 1]) && word.ptr[word.len - 1] != '_') word.len--;
+        ptrdiff_t colon = str_find(word, ':'), space = str_find(word, ' ');
+        if (colon >= 0) word.len = (size_t)colon;
+        if (space >= 0 && (size_t)space < word.len) word.len = (size_t)space;
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+            if (str_is(word, rows[i].field)) return rows[i].format;
+        if (line.len && line.ptr[0] != '#') break;
+    }
+    return MODEL_GRAPH_DEF;
+}
+
+/* Replaces the text by what a binary file would hold. */
+static Error *convert_text(SavedModel *m, ModelFormat format, Str *bytes) {
+    static const ProtobufCMessageDescriptor *const types[] = {&text__saved_model__descriptor, &text__meta_graph_def__descriptor,
+                                                              &text__graph_def__descriptor};
+    static const ProtobufCMessageDescriptor *const any_types[] = {&text__asset_file_def__descriptor, NULL};
+    StrBuf wire = {0};
+    Error *err = text_to_wire(types[format], any_types, *bytes, &wire);
+    if (err) {
+        strbuf_clear(&wire);
+        return err;
+    }
+    free(m->bytes);
+    bytes->len = wire.len;
+    bytes->ptr = m->bytes = strbuf_detach(&wire);
+    return NULL;
 }
 
 static void add(SavedModel *m, MetaGraph *g) {
@@ -123,9 +174,9 @@ static Error *find_file(const FileSystem *fs, const char *path, char **file) {
         *file = xstrdup(path);
         return NULL;
     }
-    if (has(fs, path, "saved_model.pb")) *file = join(path, "saved_model.pb");
-    else if (has(fs, path, "saved_model.pbtxt")) *file = join(path, "saved_model.pbtxt");
-    else return error_not_found("%s: a folder without saved_model.pb or saved_model.pbtxt", path);
+    const char *name = has(fs, path, "saved_model.pb") ? "saved_model.pb" : "saved_model.pbtxt";
+    if (!has(fs, path, name)) return error_not_found("%s: a folder without saved_model.pb or saved_model.pbtxt", path);
+    *file = join(path, name);
     return NULL;
 }
 
@@ -141,8 +192,11 @@ Error *saved_model_open(const FileSystem *fs, const char *path, SavedModel **out
     if (!err) {
         Str bytes = {m->bytes, len};
         m->file_bytes = len;
-        m->format = str_ends(str_of(file), STR(".meta")) ? MODEL_META_GRAPH : format_of(bytes);
-        err = error_wrap(parse(m, bytes), "%s", file);
+        bool text = is_text(file, bytes);
+        m->format = str_ends(str_of(file), STR(".meta")) ? MODEL_META_GRAPH : text ? format_of_text(bytes) : format_of(bytes);
+        if (text) err = convert_text(m, m->format, &bytes);
+        if (!err) err = parse(m, bytes);
+        err = error_wrap(err, "%s", file);
         find_parts(fs, m, file);
     }
     free(file);

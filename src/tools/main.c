@@ -14,6 +14,7 @@ static const struct {
     {"stop", cmd_stop, "ends every task of a running cluster"},
     {"status", cmd_status, "shows the tasks, devices and sessions of a running cluster"},
     {"graph", cmd_graph, "runs and shows SavedModels, MetaGraphs and GraphDefs"},
+    {"ckpt", cmd_ckpt, "lists, prints, compares and verifies checkpoints"},
     {"ops", cmd_ops, "lists the ops this build can run"},
     {"version", cmd_version, "prints the version"},
 };

@@ -6,7 +6,9 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
+from google.protobuf import text_format
+from tensorflow.core.framework import graph_pb2
+from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 tf1 = tf.compat.v1
 
@@ -314,6 +316,32 @@ def test_dot(rill, old_model):
     text = rill("graph", "dot", old_model / "frozen.pb").out
     assert text.startswith("digraph") and '"MatMul" -> "y"' in text and '"x" -> "MatMul"' in text and text.count("{") == text.count("}")
     assert '"save/' not in rill("graph", "dot", old_model / "saved", "--prefix", "y").out
+
+
+def test_text_files_are_the_same_as_binary_ones(rill, old_model, new_model, tmp_path):
+    for kind, model in (("old", old_model / "saved"), ("new", new_model)):
+        shutil.copytree(model, tmp_path / kind)
+        proto = saved_model_pb2.SavedModel.FromString((tmp_path / kind / "saved_model.pb").read_bytes())
+        (tmp_path / kind / "saved_model.pbtxt").write_text(text_format.MessageToString(proto))
+        binary = rill("graph", "show", tmp_path / kind, "--nodes", "--json").json
+        (tmp_path / kind / "saved_model.pb").unlink()
+        text = rill("graph", "show", tmp_path / kind, "--nodes", "--json").json
+        assert text["graphs"][0]["nodes"] == binary["graphs"][0]["nodes"]
+        assert [g["signatures"] for g in text["graphs"]] == [g["signatures"] for g in binary["graphs"]]
+        assert text["graphs"][0]["assets"] == binary["graphs"][0]["assets"]
+    got = outputs(rill("graph", "run", tmp_path / "new", "--input", "x=%s" % X, "--json"))
+    np.testing.assert_allclose(got["y"], wanted(new_model, "serving_default", x=X)["y"], rtol=1e-6)
+    got = outputs(rill("graph", "run", tmp_path / "old", "--input", "x=%s" % X, "--input", "words=[blue]", "--json"))
+    assert list(got["ids"]) == [2]
+    meta = meta_graph_pb2.MetaGraphDef.FromString((old_model / "ck" / "model-5.meta").read_bytes())
+    for suffix in (".index", ".data-00000-of-00001"):
+        shutil.copy(str(old_model / "ck" / "model-5") + suffix, str(tmp_path / "model-5") + suffix)
+    (tmp_path / "model-5.meta").write_text(text_format.MessageToString(meta))
+    assert "[[16 29]]" in rill("graph", "run", tmp_path / "model-5.meta", "--input", "x=[[1,1,1]]", "--fetch", "y").out
+    (tmp_path / "g.pbtxt").write_text(text_format.MessageToString(graph_pb2.GraphDef.FromString((old_model / "frozen.pb").read_bytes())))
+    assert "[[16 29]]" in rill("graph", "run", tmp_path / "g.pbtxt", "--input", "x=[[1,1,1]]", "--fetch", "y").out
+    (tmp_path / "g.pbtxt").write_text("node {\n  name: 3\n}\n")
+    assert "g.pbtxt: line 2" in rill("graph", "show", tmp_path / "g.pbtxt", code=1).err
 
 
 def test_damaged_files_are_refused(rill, old_model, tmp_path):
