@@ -272,36 +272,89 @@ static Error *args_types(Graph *g, const Node *n, const ArgInfo *args, int arg_c
     return NULL;
 }
 
-static Error *check_attr(const Node *n, const AttrInfo *attr) {
-    Str value, text;
-    DataType type;
-    int64_t number;
-    char *name = str_dup(attr->name);
+/* A type, or one of a list: no reference, and one the op allows. */
+static Error *check_type(const Node *n, const AttrInfo *attr, DataType type) {
+    if (dtype_is_ref(type))
+        return error_invalid("AttrValue must not have reference type value of %s for attr '%.*s'; NodeDef: {{node %.*s}}; Op<name=%.*s>", dtype_name(type),
+                             STR_ARG(attr->name), STR_ARG(n->name), STR_ARG(n->op));
+    if (attr->allowed_types && !(attr->allowed_types >> type & 1))
+        return error_invalid("Value for attr '%.*s' of %s is not in the list of allowed values; NodeDef: {{node %.*s}}; Op<name=%.*s>", STR_ARG(attr->name),
+                             dtype_name(type), STR_ARG(n->name), STR_ARG(n->op));
+    return NULL;
+}
+
+static Error *check_types(const Node *n, const AttrInfo *attr, Str value) {
+    int count = attr_list_types(value, NULL, 0);
+    if (count < 0 || count > MAX_REPEAT) return NULL; /* who reads it says so */
+    DataType *types = xcalloc((size_t)count, sizeof *types);
     Error *err = NULL;
-    if (!node_attr(n, name, &value)) {
-        if (!str_is(attr->type, "func") && !str_is(attr->type, "tensor") && !str_is(attr->type, "list(func)"))
-            err = error_invalid("NodeDef missing attr '%s' from Op<name=%.*s>; NodeDef: {{node %.*s}}", name, STR_ARG(n->op), STR_ARG(n->name));
-    } else if (attr->allowed_types && str_is(attr->type, "type") && attr_type(value, &type)) {
-        if (!(attr->allowed_types >> dtype_base(type) & 1))
-            err = error_invalid("Value for attr '%s' of %s is not in the list of allowed values; NodeDef: {{node %.*s}}; Op<name=%.*s>", name,
-                                dtype_name(type), STR_ARG(n->name), STR_ARG(n->op));
-    } else if (attr->has_minimum && str_is(attr->type, "int") && attr_int(value, &number)) {
-        if (number < attr->minimum)
-            err = error_invalid("Value for attr '%s' of %lld must be at least minimum %lld; NodeDef: {{node %.*s}}; Op<name=%.*s>", name,
-                                (long long)number, (long long)attr->minimum, STR_ARG(n->name), STR_ARG(n->op));
-    } else if (attr->allowed_strings.len && str_is(attr->type, "string") && attr_string(value, &text)) {
-        Str rest = attr->allowed_strings;
-        bool found = false;
-        while (rest.len) {
-            Str item = str_trim(str_next(&rest, ','));
-            found |= item.len >= 2 && str_eq(str_slice(item, 1, item.len - 1), text);
-        }
-        if (!found)
-            err = error_invalid("Value for attr '%s' of \"%.*s\" is not in the list of allowed values: %.*s; NodeDef: {{node %.*s}}", name,
-                                STR_ARG(text), STR_ARG(attr->allowed_strings), STR_ARG(n->name));
-    }
-    free(name);
+    if (attr_list_types(value, types, count) == count)
+        for (int i = 0; !err && i < count; i++) err = check_type(n, attr, types[i]);
+    free(types);
     return err;
+}
+
+/* How many items a list has, of whatever kind; -1 when it is none. */
+static int list_length(const AttrInfo *attr, Str value) {
+    static const struct {
+        const char *type;
+        int kind;
+    } kinds[] = {{"list(string)", 0}, {"list(int)", 1}, {"list(float)", 2}, {"list(bool)", 3}, {"list(type)", 4}, {"list(shape)", 5}, {"list(func)", 6}};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (!str_is(attr->type, kinds[i].type)) continue;
+        switch (kinds[i].kind) {
+        case 0: return attr_list_strings(value, NULL, 0);
+        case 1: return attr_list_ints(value, NULL, 0);
+        case 2: return attr_list_floats(value, NULL, 0);
+        case 3: return attr_list_bools(value, NULL, 0);
+        case 4: return attr_list_types(value, NULL, 0);
+        case 5: return attr_list_shapes(value, NULL, 0);
+        default: return attr_list_funcs(value, NULL, 0);
+        }
+    }
+    return -1;
+}
+
+static Error *check_minimum(const Node *n, const AttrInfo *attr, Str value) {
+    int64_t number;
+    bool is_list = str_starts(attr->type, STR("list("));
+    if (is_list)
+        number = list_length(attr, value);
+    else if (!str_is(attr->type, "int") || !attr_int(value, &number))
+        return NULL;
+    if ((is_list && number < 0) || number >= attr->minimum) return NULL;
+    return error_invalid("%s for attr '%.*s' of %lld must be at least minimum %lld; NodeDef: {{node %.*s}}; Op<name=%.*s>", is_list ? "Length" : "Value",
+                         STR_ARG(attr->name), (long long)number, (long long)attr->minimum, STR_ARG(n->name), STR_ARG(n->op));
+}
+
+static Error *check_string(const Node *n, const AttrInfo *attr, Str value) {
+    Str text, rest = attr->allowed_strings;
+    if (!str_is(attr->type, "string") || !attr_string(value, &text)) return NULL;
+    while (rest.len) {
+        Str item = str_trim(str_next(&rest, ','));
+        if (item.len >= 2 && str_eq(str_slice(item, 1, item.len - 1), text)) return NULL;
+    }
+    return error_invalid("Value for attr '%.*s' of \"%.*s\" is not in the list of allowed values: %.*s; NodeDef: {{node %.*s}}", STR_ARG(attr->name),
+                         STR_ARG(text), STR_ARG(attr->allowed_strings), STR_ARG(n->name));
+}
+
+static Error *check_attr(const Node *n, const AttrInfo *attr) {
+    Str value;
+    DataType type;
+    char *name = str_dup(attr->name);
+    bool found = node_attr(n, name, &value);
+    free(name);
+    if (!found) {
+        if (str_is(attr->type, "func") || str_is(attr->type, "tensor") || str_is(attr->type, "list(func)")) return NULL;
+        return error_invalid("NodeDef missing attr '%.*s' from Op<name=%.*s>; NodeDef: {{node %.*s}}", STR_ARG(attr->name), STR_ARG(n->op), STR_ARG(n->name));
+    }
+    if (attr->has_minimum) {
+        Error *err = check_minimum(n, attr, value);
+        if (err) return err;
+    }
+    if (str_is(attr->type, "type")) return attr_type(value, &type) ? check_type(n, attr, type) : NULL;
+    if (str_is(attr->type, "list(type)")) return check_types(n, attr, value);
+    return attr->allowed_strings.len ? check_string(n, attr, value) : NULL;
 }
 
 Error *node_resolve(Graph *g, Node *n) {

@@ -3,18 +3,23 @@
 
 enum { CHUNK = 65536 }; /* elements of one partial result when everything is folded into one */
 
+/* May wrap on the way to 0 where another dimension is empty. */
+static int64_t times(int64_t a, int64_t b) {
+    return (int64_t)((uint64_t)a * (uint64_t)b);
+}
+
 void reduce_plan_init(ReducePlan *p, int rank, const int64_t *dims, const bool *folded) {
     p->rank = 0;
     p->out_count = p->fold_count = 1;
     for (int d = 0; d < rank; d++) {
         if (folded[d]) {
-            p->fold_count *= dims[d];
+            p->fold_count = times(p->fold_count, dims[d]);
         } else {
-            p->out_count *= dims[d];
+            p->out_count = times(p->out_count, dims[d]);
         }
         if (dims[d] == 1) continue;
         if (p->rank > 0 && p->folded[p->rank - 1] == folded[d]) {
-            p->dims[p->rank - 1] *= dims[d];
+            p->dims[p->rank - 1] = times(p->dims[p->rank - 1], dims[d]);
             continue;
         }
         p->dims[p->rank] = dims[d];
@@ -29,8 +34,8 @@ void reduce_plan_init(ReducePlan *p, int rank, const int64_t *dims, const bool *
     for (int d = p->rank - 1; d >= 0; d--) {
         p->strides[d] = stride;
         p->out_strides[d] = p->folded[d] ? 0 : out_stride;
-        stride *= p->dims[d];
-        if (!p->folded[d]) out_stride *= p->dims[d];
+        stride = times(stride, p->dims[d]);
+        if (!p->folded[d]) out_stride = times(out_stride, p->dims[d]);
     }
 }
 

@@ -69,7 +69,8 @@ static Error *run_reshape(KernelContext *k) {
         /* Zeros on both sides stand against each other; the -1 is worked out from the rest. */
         int64_t values = 1;
         for (int d = 0; d < in->shape.rank; d++) {
-            if (in->shape.dims[d] != 0 || !has_zero) values *= in->shape.dims[d];
+            if ((in->shape.dims[d] != 0 || !has_zero) && __builtin_mul_overflow(values, in->shape.dims[d], &values))
+                return error_invalid("Reshape cannot infer the missing input size of a tensor of shape %s", shape_text(&in->shape).text);
         }
         int64_t missing = values / known;
         if (missing * known != values)

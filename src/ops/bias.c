@@ -75,9 +75,10 @@ static Error *bias_grad_run(KernelContext *k, RangeFn *range, size_t sum_size) {
     int axis = 0;
     Error *err = channel_axis(st, &x->shape, &axis);
     if (err) return err;
-    Shape shape = shape_vector(x->shape.dims[axis]), room = shape_vector(shape.dims[0] * (int64_t)sum_size);
+    Shape shape = shape_vector(x->shape.dims[axis]);
     Tensor *z = kernel_output(k, 0, &shape);
     if (!z || z->count == 0) return NULL;
+    Shape room = shape_matrix(z->count, (int64_t)sum_size);
     Tensor *sums = kernel_scratch(k, DT_UINT8, &room);
     if (!sums) return NULL;
     BiasJob job = {.z = z->data, .sums = sums->data, .x = x->data, .channels = z->count};

@@ -1,4 +1,6 @@
 /* bincount.c: Bincount, DenseBincount, HistogramFixedWidth: how often each value or range occurs. */
+#include <math.h>
+
 #include "base/float16.h"
 #include "ops/elements.h"
 #include "ops/op_list.h"
@@ -105,6 +107,7 @@ static Error *run_histogram(KernelContext *k) {
     double step = (high - low) / (double)bins;
     for (int64_t i = 0; i < values->count; i++) {
         double at = (number_at(values, i) - low) / step;
+        if (isnan(at)) return error_invalid("Histogram values must not contain NaN");
         int64_t bin = at > 0 ? (at < (double)(bins - 1) ? (int64_t)at : bins - 1) : 0;
         index_put(out, bin, index_at(out, bin) + 1);
     }

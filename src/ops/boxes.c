@@ -253,7 +253,7 @@ static Error *draw(KernelContext *k) {
         return error_invalid("Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA)");
     if (colors && colors->shape.rank != 2) return error_invalid("colors must be a 2-D matrix");
     int64_t own = colors && colors->shape.dims[0] > 0 ? colors->shape.dims[0] : 0;
-    if (own && colors->shape.dims[1] < depth) {
+    if (colors && colors->shape.dims[1] < depth) {
         return error_invalid("colors must have as many columns as the images have channels");
     }
     Tensor *z = kernel_output(k, 0, x);

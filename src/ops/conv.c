@@ -90,9 +90,7 @@ static Error *fused_init(const Node *node, void *state) {
     ConvState *st = state;
     Error *err = conv_init(node, state);
     if (err) return err;
-    err = fused_tail_init(&st->tail, node);
-    if (err) conv_clear(state);
-    return err;
+    return fused_tail_init(&st->tail, node);
 }
 
 /* Works out all sizes from those of image and filter. */

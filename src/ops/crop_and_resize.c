@@ -56,6 +56,8 @@ static Error *read_boxes(const KernelContext *k, int boxes, CropJob *job) {
     job->boxes = image_of->count;
     job->box = tensor_f32(box);
     job->image_of = tensor_i32(image_of);
+    for (int64_t i = 0; i < box->count; i++)
+        if (!isfinite(job->box[i])) return error_invalid("Boxes contains at least one element that is not finite");
     for (int64_t i = 0; i < job->boxes; i++) {
         if (job->image_of[i] < 0 || job->image_of[i] >= job->batch) {
             return error_new(CODE_OUT_OF_RANGE, "box_index has values outside [0, batch_size)");

@@ -57,10 +57,11 @@ typedef struct PrintState {
 
 static Error *init_print(const Node *node, void *state) {
     PrintState *s = state;
-    Error *err = node_attr_string(node, "message", &s->message);
+    Str message;
+    Error *err = node_attr_string(node, "message", &message);
     if (!err) err = node_attr_int(node, "first_n", &s->first_n);
     if (!err) err = node_attr_int(node, "summarize", &s->summarize);
-    if (!err) s->message = (Str){str_dup(s->message), s->message.len};
+    if (!err) s->message = (Str){str_dup(message), message.len};
     return err;
 }
 

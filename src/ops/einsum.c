@@ -114,7 +114,7 @@ static Error *label_input(const EinsumState *st, const Tensor *x, int i, Labels 
         }
         if (!stretch || sizes[label] < 0) sizes[label] = n;
         l->has[label] = true;
-        stride *= n;
+        stride = (int64_t)((uint64_t)stride * (uint64_t)n); /* may wrap on the way to 0 */
     }
     return NULL;
 }
@@ -125,7 +125,7 @@ static void label_packed(Labels *l, const int64_t *sizes) {
     for (int d = l->count - 1; d >= 0; d--) {
         l->has[l->list[d]] = true;
         l->stride[l->list[d]] += stride;
-        stride *= sizes[l->list[d]];
+        stride = (int64_t)((uint64_t)stride * (uint64_t)sizes[l->list[d]]);
     }
 }
 

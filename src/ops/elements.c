@@ -40,15 +40,21 @@ int64_t index_at(const Tensor *t, int64_t i) {
         case DT_INT64:
             return tensor_i64(t)[i];
         case DT_INT16:
+        case DT_QINT16:
             return ((const int16_t *)t->data)[i];
         case DT_INT8:
+        case DT_QINT8:
             return ((const int8_t *)t->data)[i];
         case DT_UINT8:
+        case DT_QUINT8:
             return ((const uint8_t *)t->data)[i];
         case DT_UINT16:
+        case DT_QUINT16:
             return ((const uint16_t *)t->data)[i];
         case DT_UINT32:
             return ((const uint32_t *)t->data)[i];
+        case DT_UINT64:
+            return (int64_t)((const uint64_t *)t->data)[i];
         default:
             return tensor_i32(t)[i];
     }
@@ -66,7 +72,7 @@ void strides_of(const Shape *s, int64_t *strides) {
     int64_t stride = 1;
     for (int d = s->rank - 1; d >= 0; d--) {
         strides[d] = stride;
-        stride *= s->dims[d];
+        stride = (int64_t)((uint64_t)stride * (uint64_t)s->dims[d]); /* may wrap where another dimension is empty */
     }
 }
 

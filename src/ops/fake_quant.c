@@ -216,7 +216,7 @@ static Error *round_slices(const RoundState *st, const Shape *x, RoundJob *job) 
     job->length = shape_count(x);
     if (st->axis == -1) return NULL;
     if (st->axis >= x->rank)
-        return error_invalid("Shape must be at least rank %lld but is rank %d", (long long)st->axis + 1, x->rank);
+        return error_invalid("Shape must be at least rank %llu but is rank %d", (unsigned long long)st->axis + 1, x->rank);
     job->slices = x->dims[st->axis];
     job->length = shape_prod(x, (int)st->axis + 1, x->rank);
     return NULL;

@@ -55,7 +55,6 @@ static Error *functions_init(const Node *node, void *state) {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (node_attr(node, names[i], &value) && attr_func(value, &f->items[f->count])) f->count++;
     if (f->count) return NULL;
-    free(f->items);
     return error_invalid("Node %.*s names no function", STR_ARG(node->name));
 }
 
@@ -295,6 +294,10 @@ static Error *run_fake_param(KernelContext *k) {
 }
 
 static Error *run_list_forward(KernelContext *k) {
+    if (k->input_count != k->output_count) return error_invalid("%d inputs for %d outputs", k->input_count, k->output_count);
+    for (int i = 0; i < k->input_count; i++)
+        if (k->in[i]->dtype != kernel_output_type(k, i))
+            return error_invalid("Input %d is %s, output %d is %s", i, dtype_name(k->in[i]->dtype), i, dtype_name(kernel_output_type(k, i)));
     for (int i = 0; i < k->input_count; i++) kernel_set_output(k, i, tensor_ref(k->in[i]));
     return NULL;
 }

@@ -64,8 +64,8 @@ static Error *gather(KernelContext *k, const Tensor *params, const Tensor *indic
     int rank = params->shape.rank;
     if (rank < 1) return error_invalid("params must be at least 1 dimensional");
     if (axis < -rank || axis >= rank)
-        return error_invalid("Shape must be at least rank %lld but is rank %d",
-                             (long long)(axis < 0 ? -axis : axis + 1), rank);
+        return error_invalid("Shape must be at least rank %llu but is rank %d",
+                             axis < 0 ? -(unsigned long long)axis : (unsigned long long)axis + 1, rank);
     if (axis < 0) axis += rank;
     if (batch_dims < 0) batch_dims += indices->shape.rank;
     Error *err = check_batch(params, indices, axis, batch_dims);

@@ -101,11 +101,17 @@ static Error *init_of_tensors(const Node *node, void *state) {
     return make_init(node, state, LOOKUP_MUTABLE, true);
 }
 static Error *init_dense(const Node *node, void *state) {
-    return make_init(node, state, LOOKUP_DENSE, true);
+    int64_t buckets = 0;
+    Error *err = make_init(node, state, LOOKUP_DENSE, true);
+    if (!err) err = node_attr_int(node, "initial_num_buckets", &buckets);
+    if (!err && (buckets < 4 || (buckets & (buckets - 1))))
+        err = error_invalid("Number of buckets must be at least 4 and a power of 2, got: %lld", (long long)buckets);
+    return err;
 }
 
 static Error *create(KernelContext *k, Str name, Resource **out) {
     LookupSpec spec = ((MakeState *)k->state)->spec;
+    if (spec.kind == LOOKUP_DENSE && k->input_count < 2) return error_invalid("MutableDenseHashTable has no deleted_key; MutableDenseHashTableV2 has one");
     if (spec.kind == LOOKUP_DENSE) {
         spec.empty_key = k->in[0];
         spec.deleted_key = k->in[1];
@@ -114,6 +120,9 @@ static Error *create(KernelContext *k, Str name, Resource **out) {
             return error_invalid("Empty and deleted keys must have same shape");
         if (spec.key_shape.rank > 1) return error_invalid("Empty key must be a scalar or a vector");
         if (spec.key_type == DT_STRING && k->in[0]->count != 1) return error_invalid("Keys of strings must be scalars");
+        bool same = spec.key_type == DT_STRING ? str_eq(tstring_str(tensor_str(k->in[0])), tstring_str(tensor_str(k->in[1])))
+                                               : memcmp(k->in[0]->data, k->in[1]->data, tensor_bytes(k->in[0])) == 0;
+        if (same) return error_invalid("Empty and deleted keys cannot be equal");
     }
     *out = (Resource *)lookup_table_new(name, &spec);
     return NULL;

@@ -197,9 +197,9 @@ static Error *run_mirror_pad_grad(KernelContext *k) {
     if (err) return err;
     Shape small = in->shape;
     for (int d = 0; d < small.rank; d++) {
-        small.dims[d] -= p.before[d];
-        small.dims[d] -= p.after[d];
-        if (small.dims[d] < 0) return error_invalid("Paddings of dimension %d are larger than it", d);
+        if (p.before[d] > small.dims[d] || p.after[d] > small.dims[d] - p.before[d])
+            return error_invalid("Paddings of dimension %d are larger than it", d);
+        small.dims[d] -= p.before[d] + p.after[d];
     }
     err = check_mirror(&p, &small, offset);
     if (err) return err;

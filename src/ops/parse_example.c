@@ -65,7 +65,13 @@ static Error *check_shape(const PartialShape *p) {
 }
 
 static Error *read_parse(const Node *node, ParseState *s) {
+    int64_t sparse = 0;
+    Str value;
     Error *err = node_attr_types(node, "sparse_types", &s->sparse_types, &s->sparse_count);
+    if (!err && node_attr(node, "num_sparse", &value)) {
+        err = node_attr_int(node, "num_sparse", &sparse);
+        if (!err && sparse != s->sparse_count) err = error_invalid("len(sparse_keys) != len(sparse_types)");
+    }
     if (!err) err = node_attr_types(node, "Tdense", &s->dense_types, &s->dense_count);
     if (!err) err = node_attr_shapes(node, "dense_shapes", &s->shapes, &s->shape_count);
     if (!err && s->shape_count != s->dense_count)
@@ -74,14 +80,8 @@ static Error *read_parse(const Node *node, ParseState *s) {
     return err;
 }
 
-/* A state that could not be read whole is cleared at once. */
-static Error *clear_on_error(Error *err, ParseState *s) {
-    if (err) clear_parse(s);
-    return err;
-}
-
 static Error *init_parse(const Node *node, void *state) {
-    return clear_on_error(read_parse(node, state), state);
+    return read_parse(node, state);
 }
 
 static Error *init_parse_v2(const Node *node, void *state) {
@@ -91,7 +91,7 @@ static Error *init_parse_v2(const Node *node, void *state) {
     if (!err) err = node_attr_types(node, "ragged_split_types", &s->split_types, &s->split_count);
     if (!err && s->split_count != s->ragged_count)
         err = error_invalid("ragged_value_types and ragged_split_types must have the same length");
-    return clear_on_error(err, s);
+    return err;
 }
 
 static Error *add_keys(const Node *node, const char *attr, ParseState *s, int want, int *n) {
@@ -111,7 +111,7 @@ static Error *init_parse_single(const Node *node, void *state) {
     if (!err) s->keys = xcalloc((size_t)(s->sparse_count + s->dense_count) + 1, sizeof *s->keys);
     if (!err) err = add_keys(node, "sparse_keys", s, s->sparse_count, &n);
     if (!err) err = add_keys(node, "dense_keys", s, s->dense_count, &n);
-    return clear_on_error(err, s);
+    return err;
 }
 
 /* ---- Parsing ---- */

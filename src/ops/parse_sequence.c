@@ -146,20 +146,14 @@ static Error *read_v1_attributes(const Node *node, void *state) {
     return err;
 }
 
-/* The kernel is cleared only after an init that succeeded. */
-static Error *cleared(void *state, Error *err) {
-    if (err) sequence_clear(state);
-    return err;
-}
-
 static Error *sequence_init(const Node *node, void *state) {
-    return cleared(state, read_attributes(node, state));
+    return read_attributes(node, state);
 }
 static Error *sequence_v1_init(const Node *node, void *state) {
-    return cleared(state, read_v1_attributes(node, state));
+    return read_v1_attributes(node, state);
 }
 static Error *sequence_v2_init(const Node *node, void *state) {
-    return cleared(state, read_v2_attributes(node, state));
+    return read_v2_attributes(node, state);
 }
 
 /* ---- Outputs ---- */

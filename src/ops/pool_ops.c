@@ -198,8 +198,8 @@ static Error *pool_shape(const PoolState *st, const Shape *in, PoolShape *s, Sha
 
 static void pool_images(KernelContext *k, PoolJob *job, RangeFn *range) {
     const PoolShape *s = &job->shape;
-    int64_t work = s->out[0] * s->out[1] * s->out[2] * s->k[0] * s->k[1] * s->k[2] * s->channels;
-    threadpool_parallel_for(k->pool, s->batch, 32768 / (work > 0 ? work : 1) + 1, range, job);
+    double work = 1.0 * (double)s->out[0] * (double)s->out[1] * (double)s->out[2] * (double)s->k[0] * (double)s->k[1] * (double)s->k[2] * (double)s->channels;
+    threadpool_parallel_for(k->pool, s->batch, (int64_t)(32768 / (work > 1 ? work : 1)) + 1, range, job);
 }
 
 /* Pooling across channels: they become the width of an image with one channel. */

@@ -74,9 +74,7 @@ static Error *sample_init(const Node *node, void *state) {
     SampleState *st = state;
     Error *err = random_state_init(node, &st->random);
     if (err) return err;
-    err = read_attributes(node, st);
-    if (err) random_state_clear(&st->random);
-    return err;
+    return read_attributes(node, st);
 }
 static void sample_clear(void *state) {
     random_state_clear(&((SampleState *)state)->random);

@@ -122,7 +122,7 @@ Error *sampling_classes(KernelContext *k, int64_t samples, Philox p) {
     if (classes <= 0 && samples > 0 && rows > 0)
         return error_invalid("num_classes should be positive, got %lld", (long long)classes);
     Shape shape = shape_matrix(rows, samples), drawn_shape = shape_vector(samples),
-          scratch_shape = shape_vector(2 * classes);
+          scratch_shape = shape_matrix(2, classes);
     Tensor *out = kernel_output(k, 0, &shape);
     if (!out || out->count == 0) return NULL;
     Tensor *scratch = kernel_scratch(k, DT_DOUBLE, &scratch_shape), *drawn = kernel_scratch(k, DT_INT64, &drawn_shape);

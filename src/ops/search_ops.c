@@ -27,10 +27,6 @@ static Error *bucketize_init(const Node *node, void *state) {
     Error *err = node_attr_floats(node, "boundaries", &s->boundaries, &s->count);
     for (int i = 1; !err && i < s->count; i++)
         if (s->boundaries[i] < s->boundaries[i - 1]) err = error_invalid("Expected sorted boundaries");
-    if (err) { /* clear runs only after an init that succeeded */
-        free(s->boundaries);
-        s->boundaries = NULL;
-    }
     return err;
 }
 

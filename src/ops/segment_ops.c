@@ -222,7 +222,7 @@ static Error *run_segment(KernelContext *k) {
         return error_invalid("segment_ids should be the same size as dimension 0 of input.");
     Segments s = segments_of(data, NULL, ids);
     int64_t last = s.rows > 0 ? index_at(ids, s.rows - 1) : -1;
-    if (s.rows > 0 && last < 0) return error_invalid("segment ids must be >= 0");
+    if ((s.rows > 0 && last < 0) || last == INT64_MAX) return error_invalid("segment ids must be >= 0");
     return reduce_sorted(k, &s, last + 1);
 }
 
@@ -277,8 +277,9 @@ static Error *run_sparse_segment(KernelContext *k) {
     Error *err = check_sparse(data, indices, ids);
     if (err) return err;
     Segments s = segments_of(data, indices, ids);
-    int64_t segments = s.rows > 0 ? index_at(ids, s.rows - 1) + 1 : 0;
-    if (segments < 0 || (s.rows > 0 && segments == 0)) return error_invalid("segment ids must be >= 0");
+    int64_t last = s.rows > 0 ? index_at(ids, s.rows - 1) : -1;
+    if ((s.rows > 0 && last < 0) || last == INT64_MAX) return error_invalid("segment ids must be >= 0");
+    int64_t segments = last + 1;
     if (k->input_count > 3) {
         if (k->in[3]->count != 1)
             return error_invalid("num_segments should be a scalar, not shape %s", shape_text(&k->in[3]->shape).text);
@@ -318,10 +319,11 @@ static Error *add_gradients(KernelContext *k, Tensor *out, const int64_t *to_row
     int64_t segments = grad->shape.dims[0], width = shape_prod(&grad->shape, 1, grad->shape.rank);
     size_t row_bytes = (size_t)width * dtype_size(grad->dtype);
     memset(out->data, 0, tensor_bytes(out));
+    if (out->count == 0) return NULL;
     Tensor *scaled = NULL;
     Error *err = tensor_copy(grad, &scaled);
     if (err) return err;
-    int64_t *counts = xcalloc((size_t)segments + 1, sizeof *counts);
+    int64_t *counts = xcalloc((size_t)segments + 1, sizeof *counts); /* no more than the gradient has elements: it has some */
     for (int64_t i = 0; i < ids->count; i++) counts[index_at(ids, i)]++;
     for (int64_t s = 0; s < segments; s++) {
         double by = divisor(kind, counts[s] > 0 ? counts[s] : 1);

@@ -234,6 +234,7 @@ static Error *reduction_plan(KernelContext *k, Reduction *r) {
     bool drop[SHAPE_MAX_RANK] = {false}, keep_dims = ((const ReduceState *)k->state)->keep_dims;
     Error *err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &r->v);
     if (!err) err = sparse_check_inside(&r->v);
+    if (!err) err = shape_check(&r->v.shape);
     if (err) return err;
     if (axes->shape.rank > 1)
         return error_invalid("Expected reduction_axes to be a scalar or a vector: got shape %s",
@@ -352,6 +353,7 @@ static Error *run_softmax(KernelContext *k) {
     if (err) return err;
     if (r.v.shape.rank < 2) return error_invalid("Input should have rank >= 2, got: %d", r.v.shape.rank);
     err = sparse_check_inside(&r.v);
+    if (!err) err = shape_check(&r.v.shape);
     if (err) return err;
     Tensor *out = kernel_output(k, 0, &r.v.values->shape);
     if (!out) return NULL;

@@ -330,6 +330,7 @@ static Error *run_add_many(KernelContext *k) {
     SparseView v;
     AddRows rows = {0};
     Error *err = many_view(k, &v);
+    if (!err) err = shape_check(&v.shape);
     if (!err) err = map_of(k, &rows.map);
     if (err) return err;
     Shape vector = shape_vector(v.shape.dims[0]);

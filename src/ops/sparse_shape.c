@@ -319,7 +319,7 @@ static Error *run_slice_grad(KernelContext *k) {
     for (int64_t i = 0; i < n && j < sliced; i++) {
         bool same = true;
         for (int64_t d = 0; d < rank && same; d++)
-            same = tensor_i64(indices)[i * rank + d] - tensor_i64(start)[d] == tensor_i64(out_indices)[j * rank + d];
+            same = (uint64_t)tensor_i64(indices)[i * rank + d] - (uint64_t)tensor_i64(start)[d] == (uint64_t)tensor_i64(out_indices)[j * rank + d];
         if (same) memcpy(element_to(out, i), element_at(grad, j++), dtype_size(grad->dtype));
     }
     if (j < sliced)

@@ -86,7 +86,7 @@ Error *slice_spec_init(SliceSpec *spec, const Shape *source, const Tensor *begin
         return error_invalid(
             "Expected begin, end, and strides to be 1D equal size tensors, but got shapes %s, %s, and %s instead.",
             shape_text(&begin->shape).text, shape_text(&end->shape).text, shape_text(&strides->shape).text);
-    if (masks->ellipsis & (masks->ellipsis - 1)) return error_invalid("Multiple ellipses in slice spec not allowed");
+    if ((uint64_t)masks->ellipsis & ((uint64_t)masks->ellipsis - 1)) return error_invalid("Multiple ellipses in slice spec not allowed");
     *spec = (SliceSpec){.source = *source, .picked = {.rank = source->rank}};
     int d = 0;
     bool ellipsis_seen = false;

@@ -119,10 +119,10 @@ static Error *run_reduce_join(KernelContext *k) {
     if (err) return err;
     int64_t stride[SHAPE_MAX_RANK], outer_dims[SHAPE_MAX_RANK], outer_stride[SHAPE_MAX_RANK], steps = 1;
     bool reduced[SHAPE_MAX_RANK] = {false};
-    for (int d = rank - 1, n = 1; d >= 0; n = 0, d--) stride[d] = n ? 1 : stride[d + 1] * in->shape.dims[d + 1];
+    for (int d = rank - 1, n = 1; d >= 0; n = 0, d--) stride[d] = n ? 1 : shape_prod(&in->shape, d + 1, rank);
     for (int i = 0; i < axis_count; i++) {
         reduced[axes[i]] = true;
-        steps *= in->shape.dims[axes[i]];
+        steps = (int64_t)((uint64_t)steps * (uint64_t)in->shape.dims[axes[i]]); /* may wrap where another dimension is empty */
     }
     Shape shape = SHAPE_SCALAR;
     int outer = 0;
@@ -381,6 +381,8 @@ static Error *run_lower(KernelContext *k) {
 
 /* ---- N-grams ---- */
 
+enum { MAX_NGRAM_PARTS = 1 << 30 }; /* strings put together in one call */
+
 typedef struct NGramState {
     Text separator, left, right;
     int64_t *widths, pad_width;
@@ -400,7 +402,7 @@ static Error *init_ngrams(const Node *node, void *state) {
     if (!err) err = node_attr_int(node, "pad_width", &s->pad_width);
     if (!err) err = node_attr_bool(node, "preserve_short_sequences", &s->keep_short);
     for (int i = 0; !err && i < s->width_count; i++)
-        if (s->widths[i] < 1) err = error_invalid("ngram_widths must contain positive values");
+        if (s->widths[i] < 1 || s->widths[i] > INT32_MAX) err = error_invalid("ngram_widths must contain positive values");
     return err;
 }
 
@@ -443,6 +445,7 @@ static Error *run_ngrams(KernelContext *k) {
     const Tensor *data = k->in[0], *splits = k->in[1];
     if (data->shape.rank != 1 || splits->shape.rank != 1) return error_invalid("data and data_splits must be vectors");
     int64_t rows = splits->count ? splits->count - 1 : 0, total = 0;
+    double work = 0;
     for (int64_t r = 0; r < splits->count; r++) {
         int64_t v = tensor_index(splits, r), before = r ? tensor_index(splits, r - 1) : 0;
         if (v < before || (r == 0 && v != 0) || v > data->count)
@@ -454,7 +457,13 @@ static Error *run_ngrams(KernelContext *k) {
     for (int64_t r = 0; r <= rows && splits->count; r++) {
         if (r) {
             int64_t n = tensor_index(splits, r) - tensor_index(splits, r - 1), count = 0;
-            for (int w = 0; w < s->width_count; w++) count += ngram_count(s, n, s->widths[w]);
+            for (int w = 0; w < s->width_count; w++) {
+                if (n + 2 * pad_of(s, s->widths[w]) > INT32_MAX)
+                    return error_invalid("Pad width could lead to integer overflow, got pad_width = %lld", (long long)s->pad_width);
+                count += ngram_count(s, n, s->widths[w]);
+                work += (double)ngram_count(s, n, s->widths[w]) * (double)s->widths[w];
+            }
+            if (work > MAX_NGRAM_PARTS) return error_new(CODE_RESOURCE_EXHAUSTED, "The n-grams have more than %d parts", MAX_NGRAM_PARTS);
             total += !count && s->keep_short && n ? 1 : count;
         }
         if (splits->dtype == DT_INT64)

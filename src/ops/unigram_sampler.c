@@ -160,7 +160,6 @@ static Error *fixed_init(const Node *node, void *state) {
     if (!err && !(s->count > 0 && s->total > 0 && isfinite(s->total)))
         err = error_invalid("FixedUnigramCandidateSampler has no class of positive weight");
     if (!err) fill_buckets(s);
-    if (err) unigram_clear(s); /* the kernel is cleared only after an init that succeeded */
     return err;
 }
 

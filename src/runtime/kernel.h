@@ -27,8 +27,8 @@ typedef struct KernelDef {
     KernelFn *by_type[DT_COUNT];   /* chosen by the attribute type_attr */
     const char *type_attr;         /* (optional) default "T" */
     size_t state_size;             /* bytes at k->state, cleared before init; 0: none */
-    Error *(*init)(const Node *node, void *state); /* (optional) reads attributes once, when the plan is built; frees what it made when it fails */
-    void (*clear)(void *state);                    /* (optional) frees what init and run put into the state */
+    Error *(*init)(const Node *node, void *state); /* (optional) reads attributes once, when the plan is built */
+    void (*clear)(void *state);                    /* (optional) frees what init and run put into the state; also after an init that failed half way */
     unsigned flags;
 } KernelDef;
 

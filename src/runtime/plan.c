@@ -73,10 +73,7 @@ static Error *find_kernel(Plan *p, PlanNode *n) {
     if (is_shared(p, n)) return session_kernel_state(p->session, n->node, n->def, &n->state);
     n->state = xcalloc(1, n->def->state_size);
     err = n->def->init ? n->def->init(n->node, n->state) : NULL;
-    if (!err) return NULL;
-    free(n->state);
-    n->state = NULL;
-    return err;
+    return err; /* plan_free clears the state also when init left it half filled */
 }
 
 /* ---- Layout ---- */

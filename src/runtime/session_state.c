@@ -129,10 +129,9 @@ Error *session_kernel_state(SessionState *s, const Node *node, const KernelDef *
     if (!k || k->def != def) {
         void *state = xcalloc(1, def->state_size);
         err = def->init ? def->init(node, state) : NULL;
-        if (err) {
-            free(state);
-        } else if (k) { /* the name now stands for another op: the old state stays until the session ends, under no name */
+        if (!err && k) /* the name now stands for another op: the old state stays until the session ends, under no name */
             err = error_invalid("Node %.*s was a %s before and is now a %s in the same session", STR_ARG(node->name), k->def->op, def->op);
+        if (err) {
             if (def->clear) def->clear(state);
             free(state);
         } else {
