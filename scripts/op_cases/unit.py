@@ -42,7 +42,7 @@ class Unit:
         self.tensors, self.ids, self.graph = [], {}, b""
 
     def keep(self, value):
-        value = np.asarray(value)
+        value = np.array(value, object) if isinstance(value, bytes) else np.asarray(value)  # numpy's own strings lose a zero at the end
         proto = tf.make_tensor_proto(value, dtype=tf.dtypes.as_dtype(value.dtype) if value.dtype != object else tf.string,
                                      shape=value.shape).SerializeToString(deterministic=True)
         if proto not in self.ids:
@@ -90,7 +90,7 @@ def own_message(message):
 def attr_key(call):
     shapes = [np.shape(x) if not isinstance(x, list) else [np.shape(y) for y in x] for x in call.inputs] if call.static else None
     consts = [np.asarray(call.inputs[i]).tolist() for i in call.const]
-    counts = [len(x) if isinstance(x, list) else None for x in call.inputs]
+    counts = [[str(np.asarray(y).dtype) for y in x] if isinstance(x, list) else None for x in call.inputs]
     return repr((sorted(call.attrs.items(), key=lambda p: p[0]), shapes, call.const, consts, counts, call.outputs))
 
 

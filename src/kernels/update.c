@@ -1,6 +1,7 @@
 /* update.c: one step of an optimizer on arrays. */
 #include "kernels/update.h"
 
+#include <complex.h>
 #include <math.h>
 
 #include "base/float16.h"
@@ -50,3 +51,19 @@
 #define ABS fabsf
 #define NAME(x) x##_bfloat16
 #include "kernels/update.inc"
+
+#undef LOAD
+#undef STORE
+#define LOAD(x) (x)
+#define STORE(x) (x)
+#define T float _Complex
+#define C float _Complex
+#define SQRT csqrtf
+#define NAME(x) x##_complex64
+#include "kernels/update_complex.inc"
+
+#define T double _Complex
+#define C double _Complex
+#define SQRT csqrt
+#define NAME(x) x##_complex128
+#include "kernels/update_complex.inc"

@@ -17,3 +17,4 @@ typedef struct UpdateFns {
 } UpdateFns;
 
 extern const UpdateFns update_float, update_double, update_half, update_bfloat16;
+extern const UpdateFns update_complex64, update_complex128; /* NULL where the optimizer compares numbers */

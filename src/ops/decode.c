@@ -231,7 +231,7 @@ static Error *run_parse_tensor(KernelContext *k) {
 
 static Error *run_serialize_tensor(KernelContext *k) {
     StrBuf b = {0};
-    tensor_proto_encode(k->in[0], &b);
+    tensor_proto_encode_readable(k->in[0], &b);
     size_t len = b.len;
     Tensor *out = kernel_output(k, 0, &SHAPE_SCALAR);
     if (out)

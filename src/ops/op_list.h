@@ -63,6 +63,7 @@
     ROW(special_ops) \
     ROW(search_ops) \
     ROW(fft_ops) \
+    ROW(letter_case) \
     ROW(linalg) \
     ROW(sparse_dense) \
     ROW(sparse_math) \

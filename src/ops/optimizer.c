@@ -46,6 +46,10 @@ static const UpdateFns *fns_of(DataType type) {
             return &update_half;
         case DT_BFLOAT16:
             return &update_bfloat16;
+        case DT_COMPLEX64:
+            return &update_complex64;
+        case DT_COMPLEX128:
+            return &update_complex128;
         default:
             return NULL;
     }
@@ -64,8 +68,8 @@ Error *optimizer_init(const Node *node, void *state) {
     Error *err = node_attr_type(node, "T", &s->dtype);
     if (err) return err;
     const UpdateFns *fns = fns_of(s->dtype);
-    if (!fns) return error_unimplemented("Op %.*s of type %s", STR_ARG(node->op), dtype_name(s->dtype));
-    s->update = *(UpdateFn *const *)((const char *)fns + s->row->fn);
+    if (fns) s->update = *(UpdateFn *const *)((const char *)fns + s->row->fn);
+    if (!s->update) return error_unimplemented("Op %.*s of type %s", STR_ARG(node->op), dtype_name(s->dtype));
     return s->row->flag_attr ? node_attr_bool(node, s->row->flag_attr, &s->flag) : NULL;
 }
 
@@ -101,6 +105,14 @@ static Error *take_scalar(Step *step, int i) {
         case DT_BFLOAT16:
             value = bfloat16_to_float(*(const uint16_t *)t->data);
             break;
+        case DT_COMPLEX64:
+        case DT_COMPLEX128: {
+            bool single = t->dtype == DT_COMPLEX64;
+            value = single ? tensor_f32(t)[0] : tensor_f64(t)[0];
+            if ((single ? tensor_f32(t)[1] : tensor_f64(t)[1]) != 0)
+                return error_unimplemented("%.*s has an imaginary part", STR_ARG(step->k->node->info->inputs[i].name));
+            break;
+        }
         default:
             value = (double)index_at(t, 0);
     }

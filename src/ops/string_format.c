@@ -88,11 +88,6 @@ static void put_unsigned(const AsStringState *s, uint64_t v, StrBuf *b) {
     strbuf_addf(b, format, v);
 }
 
-static void put_text(const AsStringState *s, const char *v, StrBuf *b) {
-    char format[48];
-    snprintf(format, sizeof format, "%ss", s->flags);
-    strbuf_addf(b, format, v);
-}
 #pragma GCC diagnostic pop
 
 static void put_complex(const AsStringState *s, double re, double im, StrBuf *b) {
@@ -143,7 +138,7 @@ static void put_element(const AsStringState *s, const Tensor *t, int64_t i, StrB
             put_unsigned(s, ((const uint64_t *)p)[i], b);
             break;
         case DT_BOOL:
-            put_text(s, tensor_bool(t)[i] ? "true" : "false", b);
+            strbuf_add(b, str_of(tensor_bool(t)[i] ? "true" : "false")); /* the width is not for them */
             break;
         case DT_COMPLEX64:
             put_complex(s, tensor_f32(t)[2 * i], tensor_f32(t)[2 * i + 1], b);
@@ -300,7 +295,7 @@ static bool decode(Str s, StrBuf *b) {
     uint32_t v = 0;
     int bits = 0;
     for (size_t i = 0; i < s.len; i++) {
-        char c = s.ptr[i] == '+' ? '-' : s.ptr[i] == '/' ? '_' : s.ptr[i];
+        char c = s.ptr[i];
         const char *digit = c ? strchr(alphabet, c) : NULL;
         if (!digit) return false;
         v = v << 6 | (uint32_t)(digit - alphabet);

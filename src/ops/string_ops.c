@@ -1,4 +1,4 @@
-/* string_ops.c: StringJoin, StringSplit, Substr, StringLength, case, StringStrip, ReduceJoin, StringNGrams. */
+/* string_ops.c: StringJoin, StringSplit, Substr, StringLength, StringStrip, ReduceJoin, StringNGrams. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,6 @@ const OpDef string_ops_ops[] = {
     {"Substr", "input: string, pos: T, len: T -> output: string",
      "T: {int32, int64}; unit: {'BYTE', 'UTF8_CHAR'} = 'BYTE'", 0},
     {"StringLength", "input: string -> output: int32", "unit: {'BYTE', 'UTF8_CHAR'} = 'BYTE'", 0},
-    {"StringUpper", "input: string -> output: string", "encoding: string = ''", 0},
-    {"StringLower", "input: string -> output: string", "encoding: string = ''", 0},
     {"StringStrip", "input: string -> output: string", "", 0},
     {"ReduceJoin", "inputs: string, reduction_indices: int32 -> output: string",
      "keep_dims: bool = false; separator: string = ''", 0},
@@ -101,7 +99,7 @@ static Error *join_axes(KernelContext *k, int rank, int *axes, int *count) {
     for (int64_t i = 0; i < t->count; i++) {
         int64_t axis = tensor_i32(t)[i];
         if (axis < -rank || axis >= rank)
-            return error_invalid("Invalid reduction dimension %lld for input with %d dimension(s)", (long long)axis,
+            return error_new(CODE_OUT_OF_RANGE, "Invalid reduction dimension %lld for input with %d dimension(s)", (long long)axis,
                                  rank);
         axis += axis < 0 ? rank : 0;
         if (used[axis]) return error_invalid("Duplicate reduction dimension %lld", (long long)axis);
@@ -360,25 +358,6 @@ static Error *run_strip(KernelContext *k) {
     return NULL;
 }
 
-/* Latin letters only, in either encoding. */
-static Error *change_case(KernelContext *k, char first, char last) {
-    Tensor *out = kernel_output(k, 0, &k->in[0]->shape);
-    for (int64_t i = 0; out && i < out->count; i++) {
-        TString *t = &tensor_str(out)[i];
-        tstring_set(t, at(k->in[0], i));
-        for (size_t c = 0; c < t->len; c++)
-            if (t->ptr[c] >= first && t->ptr[c] <= last) t->ptr[c] ^= 0x20;
-    }
-    return NULL;
-}
-
-static Error *run_upper(KernelContext *k) {
-    return change_case(k, 'a', 'z');
-}
-static Error *run_lower(KernelContext *k) {
-    return change_case(k, 'A', 'Z');
-}
-
 /* ---- N-grams ---- */
 
 enum { MAX_NGRAM_PARTS = 1 << 30 }; /* strings put together in one call */
@@ -492,8 +471,6 @@ const KernelDef string_ops_cpu[] = {
     {"StringSplitV2", .run = run_split_v2, .state_size = sizeof(int64_t), .init = init_split_v2},
     {"Substr", .run = run_substr, .state_size = sizeof(bool), .init = init_unit},
     {"StringLength", .run = run_length, .state_size = sizeof(bool), .init = init_unit},
-    {"StringUpper", .run = run_upper},
-    {"StringLower", .run = run_lower},
     {"StringStrip", .run = run_strip},
     {"StringNGrams", .run = run_ngrams, .state_size = sizeof(NGramState), .init = init_ngrams, .clear = clear_ngrams},
     {0},

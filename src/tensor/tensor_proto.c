@@ -312,6 +312,7 @@ static void put_type_and_shape(const Tensor *t, StrBuf *out) {
 
 void tensor_proto_encode_header(const Tensor *t, StrBuf *out) {
     put_type_and_shape(t, out);
+    if (tensor_bytes(t) == 0) return;
     wire_put_tag(out, CONTENT, WIRE_BYTES);
     wire_put_varint(out, tensor_bytes(t));
 }
@@ -323,6 +324,7 @@ void tensor_proto_encode(const Tensor *t, StrBuf *out) {
         return;
     }
     put_type_and_shape(t, out);
+    if (t->count == 0) return;
     StrBuf lengths = {0}, bytes = {0};
     for (int64_t i = 0; i < t->count; i++) {
         size_t before = bytes.len;

@@ -1,0 +1,261 @@
+"""Strings: joins, splits, numbers, regular expressions, hashes, codes."""
+import base64
+import zlib
+
+import numpy as np
+
+from .table import Call, cases
+
+
+def s(*words):
+    return np.array([w if isinstance(w, bytes) else w.encode() for w in words], object)
+
+
+WORDS = s("hello", "", "a b  c", "été", "  pad ", "x,y,,z", "1.5", "UPPER lower", "0")
+
+
+@cases("StringLower StringUpper StringLength StringStrip", gradient=False)
+def one_string(c):
+    yield Call(WORDS)
+    yield Call(WORDS.reshape(3, 3))
+    yield Call(np.array(b"One", object))
+    yield Call(np.zeros((0, 2), object))
+    if c.op in ("StringLower", "StringUpper"):
+        yield Call(s("ÀÉß", "Straße"), encoding="utf-8")
+    if c.op == "StringLength":
+        yield Call(s("ÀÉß", "日本"), unit="UTF8_CHAR")
+
+
+@cases("StringJoin", gradient=False)
+def join(c):
+    yield Call([WORDS, WORDS[::-1].copy()], separator="")
+    yield Call([WORDS, np.array(b"-", object), WORDS], separator="+")
+    yield Call([s("a", "b"), s("c", "d", "e")], separator="")
+    yield Call([np.array(b"x", object)], separator=",")
+
+
+@cases("ReduceJoin", gradient=False)
+def reduce_join(c):
+    m = WORDS.reshape(3, 3)
+    for axes in ([0], [1], [-1], [0, 1], [1, 0], []):
+        yield Call(m, np.array(axes, np.int32), separator="-")
+    yield Call(m, np.array(1, np.int32), keep_dims=True)
+    yield Call(m, np.array([2], np.int32))
+    yield Call(m, np.array([0, 0], np.int32))
+    yield Call(np.zeros((0, 2), object), np.array([0], np.int32))
+
+
+@cases("StringSplit", gradient=False)
+def split(c):
+    yield Call(WORDS, np.array(b" ", object), skip_empty=True)
+    yield Call(WORDS, np.array(b" ", object), skip_empty=False)
+    yield Call(WORDS, np.array(b",", object))
+    yield Call(WORDS, np.array(b"", object))
+    yield Call(WORDS, np.array(b" ,", object))
+    yield Call(np.zeros((0,), object), np.array(b",", object))
+
+
+@cases("StringSplitV2", gradient=False)
+def split_v2(c):
+    yield Call(WORDS, np.array(b"", object))
+    yield Call(WORDS, np.array(b",", object))
+    yield Call(s("a<>b<>c"), np.array(b"<>", object))
+    yield Call(s("a,b,c", "d"), np.array(b",", object), maxsplit=1)
+    yield Call(np.zeros((0,), object), np.array(b",", object))
+
+
+@cases("Substr", gradient=False)
+def substr(c):
+    i = lambda *a: np.array(a, c.T)
+    yield Call(s("hello", "world"), np.array(1, c.T), np.array(3, c.T))
+    yield Call(s("hello", "world"), i(0, 2), i(2, 9))
+    yield Call(s("hello", "world"), np.array(-3, c.T), np.array(2, c.T))
+    yield Call(np.array(b"hello", object), i(0, 1), i(2, 2))
+    yield Call(s("日本語", "été"), np.array(1, c.T), np.array(1, c.T), unit="UTF8_CHAR")
+    yield Call(s("ab"), np.array(3, c.T), np.array(1, c.T))
+    yield Call(s("ab", "c"), i(0, 0, 0), i(1, 1, 1))
+
+
+@cases("RegexReplace", gradient=False)
+def regex_replace(c):
+    p = lambda t: np.array(t.encode(), object)
+    for pattern, rewrite in (("l+", "L"), ("(.)(.)", r"\2\1"), ("^", ">"), (r"\d", "#"), ("[a-c]", "")):
+        for every in (True, False):
+            yield Call(WORDS, p(pattern), p(rewrite), replace_global=every)
+    yield Call(WORDS, p("("), p(""))
+
+
+@cases("StaticRegexReplace", gradient=False)
+def static_regex_replace(c):
+    for pattern, rewrite in (("l+", "L"), ("(.)(.)", r"\2\1"), (r"\d", "#")):
+        yield Call(WORDS, pattern=pattern, rewrite=rewrite)
+    yield Call(WORDS, pattern="l", rewrite="", replace_global=False)
+
+
+@cases("RegexFullMatch", gradient=False)
+def regex_full_match(c):
+    for pattern in ("h.*", "", "[a-z ]*", r"\d+(\.\d+)?"):
+        yield Call(WORDS, np.array(pattern.encode(), object))
+    yield Call(WORDS, np.array(b"[", object))
+
+
+@cases("StaticRegexFullMatch", gradient=False)
+def static_regex_full_match(c):
+    for pattern in ("h.*", "", "[a-z ]*"):
+        yield Call(WORDS, pattern=pattern)
+
+
+@cases("StringToHashBucket StringToHashBucketFast", gradient=False)
+def hash_bucket(c):
+    for n in (1, 10, 1 << 40):
+        yield Call(WORDS, num_buckets=n)
+    yield Call(np.zeros((0,), object), num_buckets=3)
+
+
+@cases("StringToHashBucketStrong", gradient=False)
+def hash_bucket_strong(c):
+    yield Call(WORDS, num_buckets=100, key=[123, 456])
+    yield Call(WORDS, num_buckets=7, key=[0, 0])
+
+
+@cases("StringToNumber", types={"out_type": ["float32", "float64", "int32", "int64", "uint32", "uint64"]}, gradient=False)
+def to_number(c):
+    yield Call(s("1", "12", "0"))
+    yield Call(s(" 3 ", "7"))
+    if "float" in c.name:
+        yield Call(s("1.5", "-2e3", "inf", "nan", "1e-40", "0x10"))
+    elif "u" not in c.name:
+        yield Call(s("-5"))
+    for bad in ("", "abc", "1.5x", "99999999999999999999999"):
+        yield Call(s(bad))
+
+
+@cases("AsString", gradient=False)
+def as_string(c):
+    if c.name == "string":
+        yield Call(c.values((2, 3)))
+        return
+    yield Call(c.values((2, 3)))
+    yield Call(c.values(()))
+    yield Call(c.values((3,), 0, 9), width=6)
+    if c.name == "bool":
+        return
+    yield Call(c.values((3,), 0, 9), width=6, fill="0")
+    yield Call(c.values((3,), 0, 9), width=6, fill="-")
+    if c.is_float or c.is_complex:
+        yield Call(c.values((3,)), precision=2)
+        yield Call(c.values((3,)), scientific=True)
+        yield Call(c.values((3,)), shortest=True)
+        yield Call(np.array([1e10, 1e-10, 12345.678], np.float64).astype(c.T), shortest=True)
+    else:
+        yield Call(c.special())
+
+
+@cases("StringFormat", gradient=False)
+def string_format(c):
+    yield Call([c.values((2, 3), dtype=np.float32)], template="x = {}", placeholder="{}", summarize=3)
+    yield Call([c.ints((7,)), np.float32(1.5)], template="% and %", placeholder="%", summarize=2)
+    yield Call([np.array([b"a", b"b"], object)], template="{}", placeholder="{}")
+    yield Call([c.ints((2, 2, 2))], template="{}", placeholder="{}", summarize=-1)
+
+
+@cases("EncodeBase64", gradient=False)
+def encode_base64(c):
+    for pad in (False, True):
+        yield Call(WORDS, pad=pad)
+    yield Call(np.zeros((0,), object))
+
+
+@cases("DecodeBase64", gradient=False)
+def decode_base64(c):
+    yield Call(np.array([base64.urlsafe_b64encode(w) for w in WORDS], object))
+    yield Call(np.array([base64.urlsafe_b64encode(w).rstrip(b"=") for w in WORDS], object))
+    yield Call(s("a"))
+    yield Call(s("a+b/"))
+
+
+@cases("DecodeRaw", types={"out_type": ["float16", "float32", "float64", "int32", "uint16", "uint8", "int16", "int8", "int64", "bool", "bfloat16", "complex64",
+                                        "complex128"]}, gradient=False)
+def decode_raw(c):
+    size = np.dtype(c.T).itemsize
+    data = [bytes(c.ints((3 * size,), 0, 2 if c.name == "bool" else 64).astype(np.uint8)) for _ in range(2)]
+    yield Call(np.array(data, object))
+    yield Call(np.array([data], object), little_endian=False)
+    yield Call(np.zeros((0,), object))
+    yield Call(s("a" * (size + 1)) if size > 1 else s("ab", "a"))
+    yield Call(s("a" * size, ""))
+
+
+@cases("DecodePaddedRaw", gradient=False)
+def decode_padded_raw(c):
+    size = np.dtype(c.T).itemsize
+    data = [bytes(c.ints((n * size,), 0, 64).astype(np.uint8)) for n in (1, 2)]
+    yield Call(np.array(data, object), np.int32(3 * size))
+    yield Call(np.array(data, object), np.int32(2 * size), little_endian=False)
+    yield Call(np.array(data, object), np.int32(0))
+    yield Call(np.array(data, object), np.int32(size * 2 + 1) if size > 1 else np.int32(-1))
+
+
+@cases("DecodeCompressed", gradient=False)
+def decode_compressed(c):
+    yield Call(np.array([zlib.compress(b"hello" * 9), zlib.compress(b"")], object), compression_type="ZLIB")
+    yield Call(WORDS, compression_type="")
+    yield Call(s("junk"), compression_type="ZLIB")
+
+
+@cases("DecodeCSV", gradient=False)
+def decode_csv(c):
+    f, i = np.array([1.5], np.float32), np.array([7], np.int32)
+    yield Call(s("1,2,x", "3.5,,y"), [f, i, np.array([b"z"], object)])
+    yield Call(s("1\t2"), [f, i], field_delim="\t")
+    yield Call(s('1,"a,""b"""'), [f, np.array([b""], object)])
+    yield Call(s("NA,2"), [f, i], na_value="NA")
+    yield Call(s("1,2,3"), [f, np.array([0], np.int64)], select_cols=[0, 2])
+    yield Call(s("1"), [f, i])
+    yield Call(s("1,x"), [f, i])
+    yield Call(s(",1"), [np.zeros((0,), np.float32), i])
+
+
+@cases("StringNGrams", gradient=False)
+def ngrams(c):
+    splits = np.array([0, 3, 4, 4], c.type("Tsplits"))
+    for widths, pad, keep in (([2], 0, False), ([1, 3], 0, False), ([3], -1, False), ([3], 1, False), ([4], 0, True)):
+        yield Call(s("a", "b", "c", "d"), splits, separator="|", ngram_widths=widths, left_pad="<", right_pad=">", pad_width=pad, preserve_short_sequences=keep)
+    yield Call(s("a"), np.array([0, 3], c.type("Tsplits")), separator="|", ngram_widths=[2], left_pad="", right_pad="", pad_width=0, preserve_short_sequences=False)
+
+
+@cases("EditDistance", gradient=False)
+def edit_distance(c):
+    i = lambda *rows: np.array(rows, np.int64)
+    v = lambda *a: np.array(a, c.T) if c.name != "string" else np.array([str(x).encode() for x in a], object)
+    for normalize in (True, False):
+        yield Call(i((0, 0), (0, 1), (1, 0)), v(1, 2, 3), i(2, 2), i((0, 0), (1, 0), (1, 1)), v(1, 3, 4), i(2, 2), normalize=normalize)
+    yield Call(np.zeros((0, 2), np.int64), v(), i(2, 2), i((0, 0)).reshape(1, 2), v(1), i(2, 2))
+
+
+@cases("SerializeTensor", gradient=False)
+def serialize_tensor(c):
+    yield Call(c.values((2, 3)))
+    yield Call(c.values(()))
+    yield Call(c.values((0,)))
+
+
+@cases("ParseTensor", gradient=False)
+def parse_tensor(c):
+    import tensorflow as tf
+    t = c.types["out_type"]
+    value = c.values((2, 3)) if t != "string" else WORDS
+    yield Call(np.array(tf.make_tensor_proto(value).SerializeToString(), object))
+    yield Call(np.array(b"\xff", object))
+    other = np.array([1], np.int32 if t != "int32" else np.int64)
+    yield Call(np.array(tf.make_tensor_proto(other).SerializeToString(), object))
+
+
+@cases("ShardedFilename", gradient=False)
+def sharded_filename(c):
+    yield Call(np.array(b"a/b", object), np.int32(3), np.int32(10))
+
+
+@cases("ShardedFilespec", gradient=False)
+def sharded_filespec(c):
+    yield Call(np.array(b"a/b", object), np.int32(10))
