@@ -3,7 +3,7 @@ import importlib
 
 from . import table
 
-NAMES = ["elementwise", "reduce", "array", "gather", "nn", "linalg", "optimizers", "strings", "sparse"]
+NAMES = ["elementwise", "reduce", "array", "gather", "nn", "linalg", "optimizers", "strings", "sparse", "image", "random", "quantize"]
 
 
 def load():

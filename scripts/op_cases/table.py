@@ -26,8 +26,9 @@ PLAIN = "float32 float64 int32 uint8 int16 int8 string complex64 int64 bool bflo
 
 
 class Row:
-    def __init__(self, function, family, types, tolerance, gradient):
+    def __init__(self, function, family, types, tolerance, gradient, primary):
         self.function, self.family, self.types, self.tolerance, self.gradient = function, family, types, tolerance, gradient
+        self.primary = primary
 
 
 class Program:
@@ -45,15 +46,16 @@ class Call:
         self.inputs, self.const, self.static, self.grad, self.outputs, self.attrs = inputs, tuple(const), static, grad, outputs, attrs
 
 
-def cases(names, types=None, rtol=None, atol=None, double=None, gradient=True):
+def cases(names, types=None, rtol=None, atol=None, double=None, gradient=True, primary=None):
     """types: attribute -> list of types, where the registry leaves them open or has too many. rtol, atol: for float32 where
     the defaults of unit.py do not suit; other types scale with their precision;
-    double: both of float64, where TensorFlow computes part of it in float."""
+    double: both of float64, where TensorFlow computes part of it in float. primary: the attribute whose values
+    count as the op's types, where it is not T."""
     def register(function):
         for name in names.split():
             if name in ROWS:
                 raise ValueError(f"{name} has cases already")
-            ROWS[name] = Row(function, FAMILIES[-1], types or {}, (rtol, atol, double), gradient)
+            ROWS[name] = Row(function, FAMILIES[-1], types or {}, (rtol, atol, double), gradient, primary)
         return function
     return register
 
@@ -86,8 +88,10 @@ def type_attrs(op_def):
     return [a for a in op_def.attr if a.type == "type"]
 
 
-def primary_attr(op_def, rows):
+def primary_attr(op_def, rows, asked=None):
     """The attribute whose values count as the op's types: T, else the first one that kernels differ in."""
+    if asked:
+        return asked
     names = [a.name for a in type_attrs(op_def)]
     if not names:
         return None
@@ -96,12 +100,11 @@ def primary_attr(op_def, rows):
     return next((n for n in names if any(n in r for r in rows)), names[0])
 
 
-def combinations(op_def, rows, chosen):
+def combinations(op_def, rows, chosen, primary):
     """The combinations of types to try, the main ones with all values of the other attributes."""
     attrs = type_attrs(op_def)
     if not attrs:
         return [{}]
-    primary = primary_attr(op_def, rows)
     all_found, seen = [], set()
     for row in rows or [{}]:
         options = []
@@ -191,6 +194,8 @@ def random_values(rng, shape, low, high, dtype):
             out[i] = words[rng.integers(len(words))]
         return out
     kind = np.dtype(dtype).kind
+    if np.dtype(dtype).names:  # the quantised types
+        return random_values(rng, shape, low, high, np.dtype(dtype)[0]).astype(dtype)
     if kind == "b":
         return rng.integers(0, 2, size=shape).astype(bool)
     if kind == "c":

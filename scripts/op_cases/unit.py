@@ -41,9 +41,9 @@ class Unit:
             self.json["tolerance"] = tolerances(*tolerance)
         self.tensors, self.ids, self.graph = [], {}, b""
 
-    def keep(self, value):
+    def keep(self, value, dtype=None):
         value = np.array(value, object) if isinstance(value, bytes) else np.asarray(value)  # numpy's own strings lose a zero at the end
-        proto = tf.make_tensor_proto(value, dtype=tf.dtypes.as_dtype(value.dtype) if value.dtype != object else tf.string,
+        proto = tf.make_tensor_proto(value, dtype=dtype or (tf.dtypes.as_dtype(value.dtype) if value.dtype != object else tf.string),
                                      shape=value.shape).SerializeToString(deterministic=True)
         if proto not in self.ids:
             self.ids[proto] = len(self.tensors)
@@ -59,7 +59,7 @@ class Unit:
             step["targets"] = goals
         try:
             values = session.run([list(fetches), list(targets)], feeds)[0]
-            step["expect"] = [self.keep(v) for v in values]
+            step["expect"] = [self.keep(v, f.dtype.base_dtype if f.dtype.is_quantized else None) for f, v in zip(fetches, values)]
         except tf.errors.OpError as e:
             if "No OpKernel was registered" in str(e) or "has constraint on attr" in str(e) or "Could not find device for node" in str(e):
                 raise Unsupported(str(e)) from None
@@ -230,8 +230,8 @@ def run_call(unit, session, g, call, rng, with_gradient):
 
 def op_units(op, row, op_def, rows):
     """The units of one op."""
-    primary = table.primary_attr(op_def, rows)
-    for types in table.combinations(op_def, rows, row.types):
+    primary = table.primary_attr(op_def, rows, row.primary)
+    for types in table.combinations(op_def, rows, row.types, primary):
         c = table.Context(op, op_def, types, primary)
         groups = {}
         for call in row.function(c):

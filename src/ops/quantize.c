@@ -48,6 +48,11 @@ static Error *quantize_init(const Node *node, void *state) {
                                  STR_ARG(mode));
         }
     }
+    DataType to = DT_FLOAT;
+    if (str_is(node->op, "Dequantize")) err = node_attr_type(node, "dtype", &to);
+    if (!err && to == DT_BFLOAT16 && st->mode != MIN_COMBINED)
+        err = error_invalid("When output type is bfloat16, Mode string must be 'MIN_COMBINED', is '%.*s'", STR_ARG(mode));
+    if (err) return err;
     if (st->axis < -1) return error_invalid("Axis must be at least -1. Found %lld", (long long)st->axis);
     return NULL;
 }

@@ -68,11 +68,12 @@ static Error *run_uniform_int(KernelContext *k) {
 
 static Error *run_shuffle(KernelContext *k) {
     const Tensor *in = k->in[0];
-    if (in->shape.rank < 1 || in->shape.dims[0] <= 1) {
+    if (in->count <= 1 || in->shape.dims[0] <= 1) {
         kernel_set_output(k, 0, tensor_ref(k->in[0]));
         return NULL;
     }
-    return sampling_shuffle(k, random_state_reserve(k->state, (uint64_t)(in->shape.dims[0] + 3) / 4));
+    uint64_t samples = (uint64_t)in->shape.dims[0] - 1; /* the last row has no choice */
+    return sampling_shuffle(k, random_state_reserve(k->state, (samples + 3) / 4));
 }
 
 static Error *run_multinomial(KernelContext *k) {

@@ -52,9 +52,9 @@ static Error *from_seed(KernelContext *k, int i, Philox *out) {
     const Tensor *t = k->in[i];
     if (t->shape.rank != 1 || t->count != 2)
         return error_invalid("seed must have shape [2], not %s", shape_text(&t->shape).text);
+    if (t->dtype != DT_INT32 && t->dtype != DT_INT64) return error_invalid("Invalid seed type: %s", dtype_name(t->dtype));
     uint64_t seed[2];
-    for (int j = 0; j < 2; j++)
-        seed[j] = t->dtype == DT_UINT64 ? ((const uint64_t *)t->data)[j] : (uint64_t)index_at(t, j);
+    for (int j = 0; j < 2; j++) seed[j] = (uint64_t)index_at(t, j);
     *out = philox_from_stateless(seed[0], seed[1]);
     return NULL;
 }
@@ -67,7 +67,7 @@ static Error *from_key(KernelContext *k, int i, Philox *out) {
     int64_t which = index_at(alg, 0);
     if (which != ALG_PHILOX && which != ALG_AUTO)
         return error_invalid("Unsupported algorithm id: %lld", (long long)which);
-    if (key->shape.rank != 1 || key->count < 1)
+    if (key->shape.rank != 1 || key->count != 1)
         return error_invalid("key must have shape [1], not %s", shape_text(&key->shape).text);
     if (counter->shape.rank != 1 || counter->count < 2)
         return error_invalid("counter must be a vector with length at least 2; got shape: %s",
@@ -79,7 +79,7 @@ static Error *from_key(KernelContext *k, int i, Philox *out) {
 
 /* The op has "V2" (or V3) behind its name: key, counter and alg instead of a seed. */
 static Error *generator(KernelContext *k, int i, Philox *out) {
-    return k->in[i]->dtype == DT_UINT64 && k->in[i]->count == 1 ? from_key(k, i, out) : from_seed(k, i, out);
+    return k->in[i]->dtype == DT_UINT64 && k->input_count >= i + 3 ? from_key(k, i, out) : from_seed(k, i, out);
 }
 
 static Error *fill(KernelContext *k, RandomKind kind) {

@@ -1,0 +1,207 @@
+"""Images: colours, resizing, boxes, cropping, codecs."""
+import numpy as np
+
+from .table import Call, cases
+
+I32, F32 = np.int32, np.float32
+
+
+@cases("RGBToHSV HSVToRGB", gradient=False)
+def hsv(c):
+    yield Call(c.values((2, 3, 3), 0, 1))
+    yield Call(c.values((1, 2, 2, 3), 0, 1))
+    yield Call(np.array([[0, 0, 0], [1, 1, 1], [0.5, 0.5, 0.5], [1, 0, 0.25], [0.25, 1, 0]], c.T))
+    yield Call(c.values((2, 4), 0, 1))
+    yield Call(c.values((), 0, 1))
+
+
+@cases("AdjustHue AdjustSaturation", rtol=1e-4, atol=1e-5, gradient=False)
+def adjust(c):
+    for by in (0.0, 0.25, 0.75):
+        yield Call(c.values((1, 2, 2, 3), 0, 1), np.array(by, F32))
+    yield Call(c.values((2, 2, 3), 0, 1), np.array(0.5, F32))
+    yield Call(c.values((2, 2, 4), 0, 1), np.array(0.5, F32))
+    yield Call(c.values((0, 2, 2, 3), 0, 1), np.array(0.5, F32))
+
+
+@cases("AdjustContrastv2", gradient=False)
+def contrast(c):
+    yield Call(c.values((1, 3, 2, 3), 0, 1), F32(0.5))
+    yield Call(c.values((3, 2, 3), 0, 1), F32(2))
+    yield Call(c.values((2, 3)), F32(2))
+
+
+@cases("AdjustContrast", gradient=False)
+def contrast_old(c):
+    yield Call(c.values((1, 3, 2, 3), 0, 9), F32(0.5), F32(1), F32(7))
+
+
+SIZES = [((1, 3, 4, 2), (6, 8)), ((2, 4, 4, 1), (2, 3)), ((1, 3, 3, 1), (3, 3)), ((1, 2, 3, 1), (5, 4))]
+
+
+@cases("ResizeBilinear ResizeNearestNeighbor ResizeBicubic", rtol=1e-4, atol=1e-4, double=1e-5)
+def resize(c):
+    for attrs in ({}, {"align_corners": True}, {"half_pixel_centers": True}):
+        for shape, size in SIZES if c.full else SIZES[:2]:
+            yield Call(c.values(shape, 0, 99), np.array(size, I32), **attrs)
+    yield Call(c.values((1, 3, 3, 1)), np.array([0, 2], I32), grad=False)
+    yield Call(c.values((3, 3, 1)), np.array([2, 2], I32), grad=False)
+    yield Call(c.values((1, 3, 3, 1)), np.array([2, 2, 2], I32), grad=False)
+
+
+@cases("ResizeArea", rtol=1e-4, atol=1e-4, gradient=False)
+def resize_area(c):
+    for align in (False, True):
+        for shape, size in SIZES if c.full else SIZES[:2]:
+            yield Call(c.values(shape, 0, 99), np.array(size, I32), align_corners=align)
+
+
+@cases("ResizeBilinearGrad ResizeBicubicGrad", rtol=1e-4, atol=1e-4, double=1e-5, gradient=False)
+def resize_grad(c):
+    for attrs in ({}, {"align_corners": True}, {"half_pixel_centers": True}):
+        yield Call(c.values((1, 5, 4, 2), dtype=F32), c.values((1, 3, 3, 2)), **attrs)
+        yield Call(c.values((1, 2, 2, 1), dtype=F32), c.values((1, 4, 3, 1)), **attrs)
+
+
+@cases("ResizeNearestNeighborGrad", gradient=False)
+def resize_nearest_grad(c):
+    for attrs in ({}, {"align_corners": True}, {"half_pixel_centers": True}):
+        yield Call(c.values((1, 5, 4, 2)), np.array([3, 3], I32), **attrs)
+        yield Call(c.values((1, 2, 2, 1)), np.array([4, 3], I32), **attrs)
+
+
+BOXES = np.array([[0, 0, 1, 1], [0.1, 0.2, 0.7, 0.9], [-0.25, 0.5, 1.25, 0.75]], F32)
+
+
+@cases("CropAndResize", rtol=1e-4, atol=1e-4, double=1e-5)
+def crop_and_resize(c):
+    for method in ("bilinear", "nearest"):
+        yield Call(c.values((2, 4, 5, 2), 0, 20), BOXES, np.array([0, 1, 0], I32), np.array([3, 2], I32), method=method, grad=method == "bilinear")
+    yield Call(c.values((1, 4, 4, 1), 0, 20), BOXES, np.array([0, 0, 0], I32), np.array([2, 2], I32), extrapolation_value=9.0, grad=False)
+    yield Call(c.values((1, 4, 4, 1), 0, 20), BOXES, np.array([0, 1, 0], I32), np.array([2, 2], I32), grad=False)
+    yield Call(c.values((1, 4, 4, 1), 0, 20), BOXES, np.array([0], I32), np.array([2, 2], I32), grad=False)
+
+
+@cases("CropAndResizeGradImage", rtol=1e-4, atol=1e-4, double=1e-5, gradient=False)
+def crop_grad_image(c):
+    for method in ("bilinear", "nearest"):
+        yield Call(c.values((3, 2, 2, 1), dtype=F32), BOXES, np.array([0, 1, 0], I32), np.array([2, 4, 4, 1], I32), method=method)
+
+
+@cases("CropAndResizeGradBoxes", rtol=1e-4, atol=1e-4, gradient=False)
+def crop_grad_boxes(c):
+    yield Call(c.values((3, 2, 2, 1), dtype=F32), c.values((2, 4, 4, 1), 0, 20), BOXES, np.array([0, 1, 0], I32))
+
+
+@cases("ExtractGlimpse ExtractGlimpseV2", gradient=False)
+def glimpse(c):
+    for centered, normalized in ((True, True), (False, True), (False, False)):
+        yield Call(c.values((2, 5, 5, 1)), np.array([3, 2], I32), np.array([[0.25, -0.5], [0, 0]], F32) * (1 if normalized else 4), centered=centered, normalized=normalized,
+                   uniform_noise=False, noise="zero")
+    yield Call(c.values((1, 4, 4, 1)), np.array([6, 6], I32), np.zeros((1, 2), F32), centered=True, normalized=True, uniform_noise=False, noise="zero")
+
+
+@cases("ImageProjectiveTransformV2 ImageProjectiveTransformV3", rtol=1e-3, atol=1e-3, double=1e-5, primary="dtype", gradient=False)
+def projective(c):
+    more = [F32(2)] if c.op.endswith("V3") else []
+    move = np.array([[1, 0.25, -1, -0.125, 1, 0.5, 0, 0.0625 if c.is_float else 0]], F32)
+    for interpolation in ("NEAREST", "BILINEAR"):
+        for fill in ("CONSTANT", "REFLECT", "WRAP", "NEAREST") if c.full else ("CONSTANT",):
+            yield Call(c.values((2, 4, 5, 2), 0, 9), move, np.array([4, 5], I32), *more, interpolation=interpolation, fill_mode=fill)
+
+
+@cases("DrawBoundingBoxes", gradient=False)
+def draw_boxes(c):
+    yield Call(c.values((1, 6, 6, 3), 0, 1), BOXES[None], static=True)
+    yield Call(c.values((1, 6, 6, 1), 0, 1), BOXES[None, :1], static=True)
+
+
+@cases("DrawBoundingBoxesV2", gradient=False)
+def draw_boxes_v2(c):
+    yield Call(c.values((1, 6, 6, 3), 0, 1), BOXES[None], np.array([[1, 0, 0], [0, 1, 0]], F32))
+
+
+NMS = np.array([[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, -0.1, 1, 0.9], [0, 10, 1, 11], [0, 10.1, 1, 11.1], [0, 100, 1, 101]], F32)
+SCORES = np.array([0.9, 0.75, 0.6, 0.95, 0.5, 0.3], F32)
+
+
+@cases("NonMaxSuppression", gradient=False)
+def nms(c):
+    for n in (3, 30, 0):
+        yield Call(NMS, SCORES, I32(n), iou_threshold=0.5)
+    yield Call(NMS, SCORES[:3], I32(3))
+    yield Call(NMS, SCORES, I32(3), iou_threshold=1.5)
+
+
+@cases("NonMaxSuppressionV2", gradient=False)
+def nms_v2(c):
+    for n in (3, 30):
+        yield Call(NMS.astype(c.T), SCORES.astype(c.T), I32(n), np.array(0.5, c.type("T_threshold")))
+
+
+@cases("NonMaxSuppressionV3 NonMaxSuppressionV4", gradient=False)
+def nms_v3(c):
+    t = c.type("T_threshold")
+    for n, score in ((3, 0), (30, 0.4), (2, 0.96)):
+        yield Call(NMS.astype(c.T), SCORES.astype(c.T), I32(n), np.array(0.5, t), np.array(score, t))
+    if c.op.endswith("4"):
+        yield Call(NMS.astype(c.T), SCORES.astype(c.T), I32(8), np.array(0.5, t), np.array(0, t), pad_to_max_output_size=True)
+
+
+@cases("NonMaxSuppressionV5", gradient=False)
+def nms_v5(c):
+    v = lambda x: np.array(x, c.T)
+    for sigma in (0, 0.5):
+        yield Call(NMS.astype(c.T), SCORES.astype(c.T), I32(6), v(0.5), v(0), v(sigma))
+    yield Call(NMS.astype(c.T), SCORES.astype(c.T), I32(8), v(0.5), v(0.4), v(0), pad_to_max_output_size=True)
+
+
+@cases("NonMaxSuppressionWithOverlaps", gradient=False)
+def nms_overlaps(c):
+    overlaps = np.array([[1, 0.7, 0], [0.7, 1, 0.2], [0, 0.2, 1]], F32)
+    yield Call(overlaps, SCORES[:3], I32(3), F32(0.5), F32(0))
+
+
+@cases("CombinedNonMaxSuppression", gradient=False)
+def nms_combined(c):
+    boxes = np.stack([NMS / 101, NMS[::-1] / 101]).reshape(2, 6, 1, 4).astype(F32)
+    scores = np.stack([np.stack([SCORES, SCORES[::-1]], 1)] * 2).astype(F32)
+    for attrs in ({}, {"pad_per_class": True}, {"clip_boxes": False}):
+        yield Call(boxes, scores, I32(2), I32(3), F32(0.5), F32(0.4), **attrs)
+
+
+def photo(c, height=6, width=7, channels=3):
+    return c.ints((height, width, channels), 0, 256, np.uint8)
+
+
+def encoded(kind, image):
+    import tensorflow as tf
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        return np.array(session.run(getattr(tf.io, "encode_" + kind)(image)), object)
+
+
+@cases("DecodePng", gradient=False, primary="dtype")
+def decode_png(c):
+    for channels in (1, 2, 3, 4):
+        data = encoded("png", photo(c, channels=channels))
+        yield Call(data, channels=0)
+        for wanted in (1, 3, 4):
+            yield Call(data, channels=wanted)
+    yield Call(encoded("png", photo(c).astype(np.uint16) * 257))
+    yield Call(np.array(b"junk", object))
+
+
+@cases("DecodeImage", gradient=False, primary="dtype")
+def decode_image(c):
+    yield Call(encoded("png", photo(c)), channels=3)
+    yield Call(np.array(b"junk", object))
+    yield Call(np.array(b"", object))
+
+
+SMOOTH = np.add.outer(np.arange(16) * 8, np.arange(16) * 6).astype(np.uint8)
+
+
+@cases("ExtractJpegShape", gradient=False)
+def jpeg_shape(c):
+    yield Call(encoded("jpeg", np.stack([SMOOTH] * 3, -1)))
+    yield Call(np.array(b"junk", object))

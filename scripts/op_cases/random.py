@@ -1,0 +1,170 @@
+"""Random ops: with TensorFlow's seeds they must give TensorFlow's numbers."""
+import numpy as np
+
+from .table import Call, cases
+
+SHAPES = [(), (3,), (2, 5), (0,), (257,)]
+
+
+def shape_of(c, s, attr):
+    return np.array(s, c.type(attr))
+
+
+@cases("StatelessRandomUniform StatelessRandomNormal StatelessTruncatedNormal StatelessRandomUniformFullInt", types={"Tseed": ["int64", "int32"]},
+       primary="dtype", gradient=False)
+def stateless(c):
+    for s in SHAPES:
+        yield Call(shape_of(c, s, "T"), np.array([5, 7], c.type("Tseed")))
+    yield Call(shape_of(c, (4,), "T"), np.array([2**31 - 1, 0], c.type("Tseed")))
+    yield Call(shape_of(c, (-1,), "T"), np.array([5, 7], c.type("Tseed")))
+    yield Call(shape_of(c, (2,), "T"), np.array([5], c.type("Tseed")))
+
+
+@cases("StatelessRandomUniformInt", primary="dtype", gradient=False)
+def stateless_int(c):
+    d = c.type("dtype")
+    for s in SHAPES:
+        yield Call(shape_of(c, s, "T"), np.array([5, 7], c.type("Tseed")), np.array(3, d), np.array(100, d))
+    yield Call(shape_of(c, (2,), "T"), np.array([5, 7], c.type("Tseed")), np.array(5, d), np.array(5, d))
+
+
+@cases("StatelessRandomUniformV2 StatelessRandomNormalV2 StatelessTruncatedNormalV2 StatelessRandomUniformFullIntV2", primary="dtype", gradient=False)
+def stateless_v2(c):
+    for alg in (1, 2, 3):
+        counter = np.array([3, 9] if alg != 2 else [3], np.uint64)
+        for s in SHAPES if c.full else SHAPES[1:3]:
+            yield Call(shape_of(c, s, "Tshape"), np.array([77], np.uint64), counter, np.int32(alg))
+    yield Call(shape_of(c, (2,), "Tshape"), np.array([77], np.uint64), np.array([3, 9], np.uint64), np.int32(9))
+    yield Call(shape_of(c, (2,), "Tshape"), np.array([77, 1], np.uint64), np.array([3, 9], np.uint64), np.int32(1))
+
+
+@cases("StatelessRandomUniformIntV2", primary="dtype", gradient=False)
+def stateless_int_v2(c):
+    d = c.type("dtype")
+    for alg in (1, 2):
+        counter = np.array([3, 9] if alg != 2 else [3], np.uint64)
+        yield Call(shape_of(c, (7,), "Tshape"), np.array([77], np.uint64), counter, np.int32(alg), np.array(3, d), np.array(100, d))
+    yield Call(shape_of(c, (2,), "Tshape"), np.array([77], np.uint64), np.array([3, 9], np.uint64), np.int32(1), np.array(5, d), np.array(5, d))
+
+
+@cases("StatelessRandomGammaV2", primary="dtype", rtol=1e-3, gradient=False)
+def stateless_gamma(c):
+    yield Call(shape_of(c, (4, 2), "T"), np.array([5, 7], c.type("Tseed")), np.array([0.5, 3], c.type("dtype")))
+
+
+@cases("StatelessRandomGammaV3", primary="dtype", rtol=1e-3, gradient=False)
+def stateless_gamma_v3(c):
+    yield Call(shape_of(c, (4, 2), "shape_dtype"), np.array([77], np.uint64), np.array([3, 9], np.uint64), np.int32(1), np.array([0.5, 3], c.type("dtype")))
+
+
+@cases("StatelessMultinomial", gradient=False)
+def stateless_multinomial(c):
+    yield Call(c.values((2, 4), 0, 3), np.int32(9), np.array([5, 7], c.type("Tseed")))
+    yield Call(c.values((2, 4), 0, 3), np.int32(-1), np.array([5, 7], c.type("Tseed")))
+    yield Call(c.values((4,), 0, 3), np.int32(3), np.array([5, 7], c.type("Tseed")))
+
+
+@cases("StatelessShuffle", gradient=False)
+def stateless_shuffle(c):
+    yield Call(c.values((9,)), np.array([77], np.uint64), np.array([3, 9], np.uint64), np.int32(1))
+    yield Call(c.values((4, 2)), np.array([77], np.uint64), np.array([3, 9], np.uint64), np.int32(1))
+
+
+@cases("StatelessRandomGetKeyCounter StatelessRandomGetKeyCounterAlg", gradient=False)
+def key_counter(c):
+    yield Call(np.array([5, 7], c.type("Tseed")))
+    yield Call(np.array([-5, 2**31 - 1], c.type("Tseed")))
+    yield Call(np.array([5], c.type("Tseed")))
+
+
+@cases("StatelessRandomGetAlg", gradient=False)
+def get_alg(c):
+    yield Call()
+
+
+@cases("RandomUniform RandomStandardNormal TruncatedNormal", primary="dtype", gradient=False)
+def seeded(c):
+    for s in SHAPES:
+        yield Call(shape_of(c, s, "T"), seed=3, seed2=len(s) + 1)
+        yield Call(shape_of(c, s, "T"), seed=3, seed2=len(s) + 1)
+
+
+@cases("RandomUniformInt", primary="Tout", gradient=False)
+def seeded_int(c):
+    d = c.type("Tout")
+    for s in SHAPES:
+        yield Call(shape_of(c, s, "T"), np.array(-3, d), np.array(100, d), seed=3, seed2=len(s) + 1)
+    yield Call(shape_of(c, (2,), "T"), np.array(5, d), np.array(5, d), seed=3, seed2=2)
+
+
+@cases("RandomGamma", rtol=1e-3, gradient=False)
+def seeded_gamma(c):
+    yield Call(shape_of(c, (3,), "S"), np.array([0.5, 3, 1], c.T), seed=3, seed2=4)
+    yield Call(shape_of(c, (3,), "S"), np.array([0.5, 3, 1], c.T), seed=3, seed2=4)
+
+
+@cases("RandomPoisson", primary="dtype", gradient=False)
+def seeded_poisson(c):
+    yield Call(shape_of(c, (5,), "S"), np.array([0.5, 3, 20], c.type("dtype")), seed=3, seed2=4)
+
+
+@cases("RandomPoissonV2", primary="R", gradient=False)
+def seeded_poisson_v2(c):
+    yield Call(shape_of(c, (5,), "S"), np.array([1, 3, 20], c.type("R")), seed=3, seed2=4)
+    yield Call(shape_of(c, (5,), "S"), np.array([], c.type("R")), seed=3, seed2=4)
+
+
+@cases("RandomShuffle", gradient=False)
+def seeded_shuffle(c):
+    yield Call(c.values((9,)), seed=3, seed2=4)
+    yield Call(c.values((9,)), seed=3, seed2=4)
+    yield Call(c.values((4, 2)), seed=3, seed2=4)
+    yield Call(c.values((0,)), seed=3, seed2=4)
+    yield Call(c.values(()), seed=3, seed2=4)
+
+
+@cases("Multinomial", gradient=False)
+def seeded_multinomial(c):
+    yield Call(c.values((2, 4), 0, 3), np.int32(9), seed=3, seed2=4)
+    yield Call(c.values((2, 4), 0, 3), np.int32(9), seed=3, seed2=4)
+    yield Call(c.values((2, 0)), np.int32(9), seed=3, seed2=4)
+
+
+def samplers(**more):
+    def make(c):
+        for unique in (True, False):
+            yield Call(np.array([[1], [3], [5]], np.int64), num_true=1, num_sampled=4, unique=unique, seed=3, seed2=4, **more)
+            yield Call(np.array([[1, 2], [3, 0]], np.int64), num_true=2, num_sampled=4, unique=unique, seed=3, seed2=4, **more)
+        yield Call(np.array([1], np.int64), num_true=1, num_sampled=4, unique=True, seed=3, seed2=4, **more)
+    return make
+
+
+cases("UniformCandidateSampler LogUniformCandidateSampler LearnedUnigramCandidateSampler ThreadUnsafeUnigramCandidateSampler", rtol=1e-4, gradient=False)(samplers(range_max=10))
+cases("FixedUnigramCandidateSampler", rtol=1e-4, gradient=False)(samplers(range_max=6, unigrams=[1.0, 2.0, 3.0, 1.0, 5.0, 1.0], distortion=0.75))
+
+
+@cases("AllCandidateSampler", gradient=False)
+def all_sampler(c):
+    yield Call(np.array([[1], [3]], np.int64), num_true=1, num_sampled=5, unique=True, seed=3, seed2=4)
+
+
+@cases("ComputeAccidentalHits", gradient=False)
+def accidental_hits(c):
+    yield Call(np.array([[1, 2], [3, 0]], np.int64), np.array([0, 2, 5, 1], np.int64), num_true=2)
+
+
+@cases("SampleDistortedBoundingBox", gradient=False)
+def sample_box(c):
+    yield Call(np.array([60, 50, 3], c.T), np.array([[[0.1, 0.2, 0.7, 0.9]]], np.float32), seed=3, seed2=4, min_object_covered=0.1)
+    yield Call(np.array([60, 50, 3], c.T), np.zeros((1, 0, 4), np.float32), seed=3, seed2=4, use_image_if_no_bounding_boxes=True)
+    yield Call(np.array([60, 50, 3], c.T), np.zeros((1, 0, 4), np.float32), seed=3, seed2=4)
+
+
+@cases("SampleDistortedBoundingBoxV2", gradient=False)
+def sample_box_v2(c):
+    yield Call(np.array([60, 50, 3], c.T), np.array([[[0.1, 0.2, 0.7, 0.9]]], np.float32), np.float32(0.1), seed=3, seed2=4)
+
+
+@cases("StatelessSampleDistortedBoundingBox", gradient=False)
+def sample_box_stateless(c):
+    yield Call(np.array([60, 50, 3], c.T), np.array([[[0.1, 0.2, 0.7, 0.9]]], np.float32), np.float32(0.1), np.array([5, 7], c.type("Tseed")))
