@@ -29,7 +29,7 @@ typedef struct CrossState {
     int64_t sparse_count;
     int dense_count;
     bool hashed;       /* SparseCross: hash all, or join as strings */
-    bool internal_int; /* SparseCross: int64 features are used as they are, strings by their fingerprint */
+    bool internal_int; /* SparseCross: int64 features are used as they are, strings by their fingerprint; else only strings */
     int64_t buckets, key;
 } CrossState;
 
@@ -58,7 +58,6 @@ static Error *cross_v1_init(const Node *node, void *state) {
     s->internal_int = internal == DT_INT64;
     if (!err && s->hashed != (out == DT_INT64))
         err = error_invalid("hashed_output must be true exactly when out_type is int64");
-    if (!err && s->hashed && !s->internal_int) err = error_invalid("A hashed output needs internal_type int64");
     return err;
 }
 
@@ -253,6 +252,12 @@ static Error *run_cross(KernelContext *k) {
                    .start = (uint64_t)s->key,
                    .buckets = s->buckets,
                    .separator = STR("_X_")};
+    for (int i = 0; s->hashed && !s->internal_int && i < k->input_count; i++) {
+        bool is_value = (i >= s->sparse_count && i < 2 * s->sparse_count) || i >= 3 * s->sparse_count;
+        if (is_value && k->in[i]->dtype != DT_STRING)
+            return error_invalid("Inputs must be strings where the internal type is string, input %d is of type %s", i,
+                                 dtype_name(k->in[i]->dtype));
+    }
     return cross(k, &how);
 }
 

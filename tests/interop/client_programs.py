@@ -73,23 +73,29 @@ class Client:
                 pass  # the program reset the server
 
 
+def short(value):
+    text = repr(value)
+    return text if len(text) < 1000 else text[:1000] + "..."
+
+
 def same(got, expected, where, rtol):
     """Asserts that two outcomes are alike, down to dtypes and shapes."""
+    differ = "%s: %s, TensorFlow: %s" % (where, short(got), short(expected))
     if isinstance(expected, Failure) or isinstance(got, Failure):
-        assert isinstance(expected, Failure) and isinstance(got, Failure), "%s: %r, TensorFlow: %r" % (where, got, expected)
-        assert got.type is expected.type, "%s: %r, TensorFlow: %r" % (where, got, expected)
+        assert isinstance(expected, Failure) and isinstance(got, Failure), differ
+        assert got.type is expected.type, differ
         return
-    assert type(got) is type(expected), "%s: %r, TensorFlow: %r" % (where, got, expected)
+    assert type(got) is type(expected), differ
     if isinstance(expected, dict):
         assert got.keys() == expected.keys(), where
         for key in expected:
             same(got[key], expected[key], "%s[%r]" % (where, key), rtol)
     elif isinstance(expected, (list, tuple)):
-        assert len(got) == len(expected), "%s: %r, TensorFlow: %r" % (where, got, expected)
+        assert len(got) == len(expected), differ
         for i, (a, b) in enumerate(zip(got, expected)):
             same(a, b, "%s[%d]" % (where, i), rtol)
     elif isinstance(expected, (np.ndarray, np.generic)):
-        assert got.dtype == expected.dtype and got.shape == expected.shape, "%s: %r, TensorFlow: %r" % (where, got, expected)
+        assert got.dtype == expected.dtype and got.shape == expected.shape, differ
         if expected.dtype.kind in "fc" or "float" in expected.dtype.name:
             tolerance = {2: 2e-2, 1: 0.2}.get(expected.dtype.itemsize, rtol)
             wide = np.complex128 if expected.dtype.kind == "c" else np.float64
@@ -99,7 +105,7 @@ def same(got, expected, where, rtol):
     elif isinstance(expected, float):
         np.testing.assert_allclose(got, expected, rtol, err_msg=where)
     else:
-        assert got == expected, "%s: %r, TensorFlow: %r" % (where, got, expected)
+        assert got == expected, differ
 
 
 def modes_of(mode):
