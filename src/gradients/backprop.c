@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "graph/function.h"
+#include "gradients/branch.h"
 
 typedef struct Sum {
     Gradient *parts;
@@ -43,6 +44,10 @@ static void clear_sums(Scope *s) {
     intmap_clear(&s->sums);
 }
 
+void backprop_mark_forward(Backprop *p, int first) {
+    for (int i = first; p->forward_nodes && i < p->g->node_count; i++) intmap_put(p->forward_nodes, (uint64_t)i + 1, p);
+}
+
 /* ---- Units ---- */
 
 int backprop_frame(const Backprop *p, const Node *n) {
@@ -62,18 +67,10 @@ static int unit_of(const Scope *s, const Node *n) {
     return frame > 0 ? p->node_count + frame : -1;
 }
 
-static bool is_loop_merge(const Node *n) {
-    if (!node_is(n, "Merge") && !node_is(n, "RefMerge")) return false;
-    for (int i = 0; i < n->input_count; i++)
-        if (node_is_next_iteration(n->inputs[i].node)) return true;
-    return false;
-}
-
 /* Where a loop's variables come from: the walk of its body ends there. */
 static bool is_loop_head(const Scope *s, const Node *n) {
     if (!s->loop) return false;
-    if (is_loop_merge(n)) return true;
-    return (node_is(n, "Switch") || node_is(n, "RefSwitch")) && n->input_count && is_loop_merge(n->inputs[0].node);
+    return node_is_loop_merge(n) || node_is_loop_switch(n) || node_is_enter(n);
 }
 
 /* Input i of a unit; false past the last one. */
@@ -85,15 +82,10 @@ static bool unit_input(const Scope *s, int unit, int i, Output *out) {
         *out = n->inputs[i];
         return true;
     }
-    const Frame *frame = &p->frames.frames[unit - p->node_count];
-    if (i >= frame->enter_count) return false;
-    int seen = 0;
-    for (int id = 0; id < p->node_count; id++) {
-        if (p->frames.enter_frame[id] != unit - p->node_count || seen++ != i) continue;
-        *out = p->g->nodes[id]->inputs[0];
-        return true;
-    }
-    return false;
+    const FrameEnters *enters = &p->enters[unit - p->node_count];
+    if (i >= enters->count) return false;
+    *out = enters->nodes[i]->inputs[0];
+    return true;
 }
 
 typedef struct Visit {
@@ -179,12 +171,41 @@ static void undo_node(Scope *s, const Node *n) {
     p->b.error = error_wrap(p->b.error, "Gradient of node '%.*s' (op %.*s)", STR_ARG(n->name), STR_ARG(n->op));
 }
 
-void scope_backprop(Scope *s, const Output *ys, const Gradient *given, int ny, const Output *xs, int nx, Gradient *dys) {
-    Backprop *p = s->p;
-    s->depends = xcalloc((size_t)(p->node_count + p->frames.frame_count), sizeof *s->depends);
+/* Lists what ys need, and marks what depends on xs. */
+static Order prepare(Scope *s, const Output *ys, int ny, const Output *xs, int nx) {
+    s->depends = xcalloc((size_t)(s->p->node_count + s->p->frames.frame_count), sizeof *s->depends);
     for (int i = 0; i < nx; i++) intmap_put(&s->xs, output_key(xs[i]), s);
     Order order = order_units(s, ys, ny);
     find_dependent(s, &order);
+    return order;
+}
+
+static void finish(Scope *s, Order *order) {
+    free(order->units);
+    free(s->depends);
+    s->depends = NULL;
+    clear_sums(s);
+    intmap_clear(&s->xs);
+}
+
+void scope_find_dependent(Scope *s, const Output *ys, int ny, const Output *xs, int nx, bool *found) {
+    Order order = prepare(s, ys, ny, xs, nx);
+    for (int i = 0; i < ny; i++) found[i] = scope_depends(s, ys[i]);
+    finish(s, &order);
+}
+
+void scope_find_needed(Scope *s, const Output *ys, int ny, const Output *xs, int nx, bool *found) {
+    Order order = order_units(s, ys, ny);
+    bool *listed = xcalloc((size_t)(s->p->node_count + s->p->frames.frame_count), sizeof *listed);
+    for (int i = 0; i < order.count; i++) listed[order.units[i]] = true;
+    for (int i = 0; i < nx; i++) found[i] = unit_of(s, xs[i].node) >= 0 && listed[unit_of(s, xs[i].node)];
+    free(listed);
+    free(order.units);
+}
+
+void scope_backprop(Scope *s, const Output *ys, const Gradient *given, int ny, const Output *xs, int nx, Gradient *dys) {
+    Backprop *p = s->p;
+    Order order = prepare(s, ys, ny, xs, nx);
     for (int i = 0; i < ny; i++) scope_add(s, ys[i], given[i]);
     for (int i = order.count - 1; i >= 0 && !p->b.error; i--) {
         int unit = order.units[i];
@@ -197,9 +218,5 @@ void scope_backprop(Scope *s, const Output *ys, const Gradient *given, int ny, c
     p->b.scope = p->prefix;
     for (int i = 0; i < nx; i++)
         if (p->b.error || !scope_gradient(s, xs[i], &dys[i])) dys[i] = (Gradient){0};
-    free(order.units);
-    free(s->depends);
-    s->depends = NULL;
-    clear_sums(s);
-    intmap_clear(&s->xs);
+    finish(s, &order);
 }

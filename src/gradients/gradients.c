@@ -5,6 +5,8 @@
 
 #include "base/memory.h"
 #include "gradients/backprop.h"
+#include "gradients/branch.h"
+#include "gradients/loop.h"
 
 static bool prefix_is_used(const Graph *g, Str prefix) {
     for (int i = 0; i < g->node_count; i++) {
@@ -51,13 +53,48 @@ static Output densest(Builder *b, Gradient x) {
     return has(x.values) ? gradient_dense(b, x) : NO_OUTPUT;
 }
 
-Error *gradients_add_with(Graph *g, const Output *ys, int ny, const Output *xs, int nx, const GradientOptions *o, Gradient *dys) {
+static void list_enters(Backprop *p) {
+    p->enters = arena_calloc(p->scratch, (size_t)p->frames.frame_count, sizeof *p->enters);
+    for (int i = 0; i < p->frames.frame_count; i++)
+        p->enters[i].nodes = arena_calloc(p->scratch, (size_t)p->frames.frames[i].enter_count, sizeof(Node *));
+    for (int i = 0; i < p->node_count; i++) {
+        if (p->frames.enter_frame[i] < 0) continue;
+        FrameEnters *enters = &p->enters[p->frames.enter_frame[i]];
+        enters->nodes[enters->count++] = p->g->nodes[i];
+    }
+}
+
+static void clear_loops(Backprop *p) {
+    size_t at = 0;
+    uint64_t key;
+    void *value;
+    while (intmap_next(&p->loops, &at, &key, &value)) intmap_clear(&((ForwardLoop *)value)->lists);
+    intmap_clear(&p->loops);
+    branch_map_clear(p->branches);
+}
+
+static Error *check_outside(const Backprop *p, const Output *list, int count, const char *what) {
+    for (int i = 0; i < count; i++)
+        if (backprop_frame(p, list[i].node) != 0)
+            return error_invalid("%s[%d], %.*s:%d, is inside of the loop %.*s", what, i, STR_ARG(list[i].node->name), list[i].index,
+                                 STR_ARG(p->frames.frames[backprop_frame(p, list[i].node)].name));
+    return NULL;
+}
+
+Error *backprop_run(Graph *g, const Output *ys, int ny, const Output *xs, int nx, const GradientOptions *o, IntMap *forward_nodes, Gradient *dys) {
     Error *err = check(g, ys, ny, xs, nx, o);
     if (err) return err;
-    Backprop p = {.g = g, .node_count = g->node_count, .colocate = o->colocate};
+    Backprop p = {.g = g, .node_count = g->node_count, .colocate = o->colocate, .forward_nodes = forward_nodes};
     err = frame_map_build(g, &p.frames);
     if (err) return err;
+    err = check_outside(&p, ys, ny, "ys");
+    if (!err) err = check_outside(&p, xs, nx, "xs");
+    if (err) {
+        frame_map_clear(&p.frames);
+        return err;
+    }
     p.scratch = arena_new();
+    list_enters(&p);
     p.prefix = unique_prefix(g, o->prefix);
     p.b = (Builder){.g = g, .scope = p.prefix, .device = STR("")};
     gradient_rules(&p.rules);
@@ -74,12 +111,17 @@ Error *gradients_add_with(Graph *g, const Output *ys, int ny, const Output *xs, 
     err = p.b.error;
     builder_clear(&p.b);
     free(given);
+    clear_loops(&p);
     intmap_clear(&p.stops);
     intmap_clear(&p.frame_of);
     strmap_clear(&p.rules);
     frame_map_clear(&p.frames);
     arena_free(p.scratch);
     return err;
+}
+
+Error *gradients_add_with(Graph *g, const Output *ys, int ny, const Output *xs, int nx, const GradientOptions *o, Gradient *dys) {
+    return backprop_run(g, ys, ny, xs, nx, o, NULL, dys);
 }
 
 Error *gradients_add(Graph *g, const Output *ys, int ny, const Output *xs, int nx, const Output *dxs, const char *prefix, Output *dys) {

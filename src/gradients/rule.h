@@ -54,6 +54,11 @@ void rule_set_reduced_to(Builder *b, Rule *r, int i, Output g, Output full_shape
     ROW(segment)            \
     ROW(diag)               \
     ROW(variable)           \
+    ROW(control_flow)       \
+    ROW(tensor_array)       \
+    ROW(list)               \
+    ROW(call)               \
+    ROW(while)              \
     ROW(not_differentiable)
 
 #define ROW(name) extern const GradientDef name##_gradients[];

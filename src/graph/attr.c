@@ -279,3 +279,37 @@ Str attr_make_types(Arena *a, const DataType *v, int n) {
     strbuf_clear(&list);
     return made;
 }
+
+Str attr_make_shapes(Arena *a, const PartialShape *v, int n) {
+    StrBuf list = {0}, shape = {0};
+    for (int i = 0; i < n; i++) {
+        shape.len = 0;
+        shape_encode(&v[i], &shape);
+        wire_put_bytes(&list, SHAPE, strbuf_str(&shape));
+    }
+    Str made = make_bytes(a, LIST, strbuf_str(&list));
+    strbuf_clear(&shape);
+    strbuf_clear(&list);
+    return made;
+}
+
+Str attr_make_func(Arena *a, Str name) {
+    StrBuf func = {0};
+    wire_put_bytes(&func, 1, name);
+    Str made = make_bytes(a, FUNC, strbuf_str(&func));
+    strbuf_clear(&func);
+    return made;
+}
+
+Str attr_make_funcs(Arena *a, const Str *names, int n) {
+    StrBuf list = {0}, func = {0};
+    for (int i = 0; i < n; i++) {
+        func.len = 0;
+        wire_put_bytes(&func, 1, names[i]);
+        wire_put_bytes(&list, LIST_FUNC, strbuf_str(&func));
+    }
+    Str made = make_bytes(a, LIST, strbuf_str(&list));
+    strbuf_clear(&func);
+    strbuf_clear(&list);
+    return made;
+}

@@ -48,3 +48,6 @@ Str attr_make_type(Arena *a, DataType v);
 Str attr_make_shape(Arena *a, const PartialShape *v);
 Str attr_make_tensor(Arena *a, const Tensor *v);
 Str attr_make_types(Arena *a, const DataType *v, int n);
+Str attr_make_shapes(Arena *a, const PartialShape *v, int n);
+Str attr_make_func(Arena *a, Str name); /* of a function without attributes */
+Str attr_make_funcs(Arena *a, const Str *names, int n);

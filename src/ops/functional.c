@@ -3,6 +3,7 @@
    These kernels run what the master did not lower to Switch and Merge (placement/lower.c). Each defers, runs bodies as steps of their own and
    completes with their results. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "graph/function.h"
@@ -288,9 +289,17 @@ static Error *run_to_bool(KernelContext *k) {
     return err;
 }
 
+/* A value that no one reads, for results that a branch does not have: unknown dimensions are 0, of an unknown rank it is a scalar. */
 static Error *run_fake_param(KernelContext *k) {
-    (void)k;
-    return error_internal("FakeParam should not be executed.");
+    PartialShape shape;
+    Error *err = node_attr_shape(k->node, "shape", &shape);
+    if (err) return err;
+    if (shape.rank < 0) shape.rank = 0;
+    for (int i = 0; i < shape.rank; i++)
+        if (shape.dims[i] < 0) shape.dims[i] = 0;
+    Tensor *out = kernel_output(k, 0, &shape);
+    if (out && dtype_is_plain(out->dtype)) memset(out->data, 0, tensor_bytes(out));
+    return NULL;
 }
 
 static Error *run_list_forward(KernelContext *k) {

@@ -1,4 +1,5 @@
 """One graph whose gradients by Rill's C code are compared with those of TensorFlow's Python code, run by TensorFlow and by Rill."""
+import contextlib
 import os
 import subprocess
 import tempfile
@@ -81,12 +82,24 @@ def run_extended(graph_def, names, target, init):
         return run(graph, [None if n is None else n for n in names if n], target, init)
 
 
+@contextlib.contextmanager
+def control_flow(v1):
+    """Conds and loops as Switch and Merge, or as functions."""
+    enabled = tf.control_flow_v2_enabled()
+    (tf.disable_control_flow_v2 if v1 else tf.enable_control_flow_v2)()
+    try:
+        yield
+    finally:
+        (tf.enable_control_flow_v2 if enabled else tf.disable_control_flow_v2)()
+
+
 class Case:
     """The graph a function builds; its gradients by TensorFlow, and as the C code adds them."""
 
     def __init__(self, build, given=True):
         self.graph = tf.Graph()
-        with self.graph.as_default():
+        self.v1 = getattr(build, "v1", False)
+        with self.graph.as_default(), control_flow(self.v1):
             tf.set_random_seed(3)
             ys, self.xs = (as_list(x) for x in build())
             self.init = tf.global_variables_initializer().name if tf.global_variables() else None
@@ -105,7 +118,7 @@ class Case:
         return tf.constant(values(*shape, low=0.5, high=1.5, dtype=dtype, seed=i + 1), name="weights_%d" % i)
 
     def expected(self):
-        with self.graph.as_default():
+        with self.graph.as_default(), control_flow(self.v1):
             wanted = [dense(g) for g in tf.gradients(self.ys, self.xs, grad_ys=self.dxs)]
             found = run(self.graph, [g for g in wanted if g is not None], "", self.init)
         return [None if g is None else found.pop(0) for g in wanted]

@@ -2,7 +2,9 @@
 import pytest
 
 import array_cases  # noqa: F401 (registers cases)
+import function_cases  # noqa: F401
 import gather_cases  # noqa: F401
+import loop_cases  # noqa: F401
 import math_cases  # noqa: F401
 import nn_cases  # noqa: F401
 from gradient_case import CASES, Case

@@ -1,0 +1,261 @@
+/* call.c: gradients of calls, If and Case.
+
+   The functions are replaced by ones that also return the values their gradients need; each gradient is a function of these and of the gradients by the results. Of several
+   branches, each returns dummies in place of what the others keep. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "graph/function.h"
+#include "gradients/backprop.h"
+#include "gradients/body_gradient.h"
+
+typedef struct Call {
+    Rule *r;
+    Node *node;
+    FunctionLibrary *lib;
+    int first;              /* input that is the first argument: 1 behind a selector */
+    int branch_count;
+    Str *functions;         /* NameAttrLists */
+    BodyGradient **branches;
+    int arg_count, ret_count;
+    bool *given, *wanted;   /* by result, by argument */
+    DataType *types;        /* by argument: of its gradient; DT_INVALID when no branch has one */
+    int *kept;              /* by need of all branches in turn: the output of the node that is its value, or -1 - argument */
+    int need_count;
+} Call;
+
+static bool is_branching(const Node *n) {
+    return node_is(n, "If") || node_is(n, "StatelessIf") || node_is(n, "Case") || node_is(n, "StatelessCase");
+}
+
+static bool is_case(const Node *n) {
+    return node_is(n, "Case") || node_is(n, "StatelessCase");
+}
+
+static Error *func_attr(const Node *n, const char *name, Str *out) {
+    Str value;
+    return node_attr(n, name, &value) && attr_func(value, out) ? NULL : error_invalid("Node %.*s names no function %s", STR_ARG(n->name), name);
+}
+
+static Error *read_functions(Call *c, Arena *a) {
+    const Node *n = c->node;
+    Str value;
+    c->branch_count = is_case(n) ? (node_attr(n, "branches", &value) ? attr_list_funcs(value, NULL, 0) : 0) : is_branching(n) ? 2 : 1;
+    if (c->branch_count < 1) return error_invalid("Node %.*s has no branches", STR_ARG(n->name));
+    c->functions = arena_calloc(a, (size_t)c->branch_count, sizeof *c->functions);
+    c->branches = arena_calloc(a, (size_t)c->branch_count, sizeof(BodyGradient *));
+    if (is_case(n)) {
+        attr_list_funcs(value, c->functions, c->branch_count);
+        return NULL;
+    }
+    if (is_branching(n)) {
+        Error *err = func_attr(n, "then_branch", &c->functions[0]);
+        return err ? err : func_attr(n, "else_branch", &c->functions[1]);
+    }
+    if (node_is(n, "PartitionedCall") || node_is(n, "StatefulPartitionedCall")) return func_attr(n, "f", &c->functions[0]);
+    c->functions[0] = function_reference(a, n);
+    return NULL;
+}
+
+static Error *differentiate(Call *c) {
+    for (int i = 0; i < c->branch_count; i++) {
+        Error *err = body_gradient_new(c->lib, c->functions[i], c->wanted, c->arg_count, c->given, c->ret_count, &c->branches[i]);
+        if (err) return err;
+        c->need_count += c->branches[i]->need_count;
+        for (int j = 0; j < c->arg_count; j++)
+            if (has(c->branches[i]->dxs[j])) c->types[j] = output_dtype(c->branches[i]->dxs[j]);
+    }
+    return NULL;
+}
+
+/* ---- The functions again, with more results ---- */
+
+static Output dummy(Builder *b, DataType type) {
+    b_with_type(b, "dtype", type);
+    b_with(b, "shape", attr_make_shape(b->g->arena, &(PartialShape){.rank = -1}));
+    return b_op0(b, "FakeParam");
+}
+
+static Str new_forward(Builder *outer, Call *c, int branch, int more) {
+    Builder b;
+    Output *needs = xcalloc((size_t)c->branches[branch]->need_count, sizeof *needs);
+    FunctionBody *body = body_gradient_forward(c->branches[branch], c->lib, 0, more, &b, needs);
+    for (int i = 0; i < c->branch_count; i++)
+        for (int j = 0; j < c->branches[i]->need_count; j++) {
+            if (body_need_arg(c->branches[i], j) >= 0) continue;
+            body_add_ret(body, i == branch ? needs[j] : dummy(&b, output_dtype(c->branches[i]->needs[j])));
+        }
+    free(needs);
+    Str wish = arena_printf(outer->g->arena, "%.*s_forward", STR_ARG(func_name(c->functions[branch])));
+    Str name = body_finish(&b, c->lib, body, wish);
+    b_fail(outer, b.error);
+    return name;
+}
+
+void node_extend_shapes(Graph *g, Node *n, int count) {
+    Str value;
+    int have = node_attr(n, "output_shapes", &value) ? attr_list_shapes(value, NULL, 0) : 0;
+    if (have <= 0) return;
+    PartialShape *shapes = xcalloc((size_t)(have + count), sizeof *shapes);
+    attr_list_shapes(value, shapes, have);
+    for (int i = have; i < have + count; i++) shapes[i].rank = -1;
+    node_add_attr(g, n, STR("output_shapes"), attr_make_shapes(g->arena, shapes, have + count));
+    free(shapes);
+}
+
+static void become_call(Graph *g, Node *n, const Function *f) {
+    n->op = f && f->info->flags & OP_STATEFUL ? STR("StatefulPartitionedCall") : STR("PartitionedCall");
+    n->attrs = NULL;
+    n->attr_count = 0;
+    node_add_attr(g, n, STR("Tin"), attr_make_types(g->arena, n->input_types, n->input_count));
+}
+
+static void rewrite(Builder *b, Call *c) {
+    Node *n = c->node;
+    Graph *g = b->g;
+    int old = n->output_count, at = 0, more = 0;
+    c->kept = arena_calloc(g->arena, (size_t)c->need_count, sizeof *c->kept);
+    for (int i = 0; i < c->branch_count; i++)
+        for (int j = 0; j < c->branches[i]->need_count; j++) {
+            int arg = body_need_arg(c->branches[i], j);
+            c->kept[at++] = arg >= 0 ? -1 - arg : old + more++;
+        }
+    if (!more) return;
+    DataType *types = xcalloc((size_t)(old + more), sizeof *types);
+    Str *names = xcalloc((size_t)c->branch_count, sizeof *names);
+    for (int i = 0; i < old; i++) types[i] = dtype_base(n->output_types[i]);
+    at = old;
+    for (int i = 0; i < c->branch_count; i++)
+        for (int j = 0; j < c->branches[i]->need_count; j++)
+            if (body_need_arg(c->branches[i], j) < 0) types[at++] = output_dtype(c->branches[i]->needs[j]);
+    for (int i = 0; i < c->branch_count && !b->error; i++) names[i] = new_forward(b, c, i, more);
+    if (!b->error) {
+        if (!is_branching(n) && !node_is(n, "PartitionedCall") && !node_is(n, "StatefulPartitionedCall")) become_call(g, n, function_find(c->lib, names[0]));
+        if (is_case(n)) {
+            node_add_attr(g, n, STR("branches"), attr_make_funcs(g->arena, names, c->branch_count));
+        } else if (is_branching(n)) {
+            node_add_attr(g, n, STR("then_branch"), attr_make_func(g->arena, names[0]));
+            node_add_attr(g, n, STR("else_branch"), attr_make_func(g->arena, names[1]));
+        } else {
+            node_add_attr(g, n, STR("f"), attr_make_func(g->arena, names[0]));
+        }
+        node_add_attr(g, n, STR("Tout"), attr_make_types(g->arena, types, old + more));
+        node_extend_shapes(g, n, more);
+        b_fail(b, node_resolve(g, n));
+    }
+    free(types);
+    free(names);
+}
+
+/* ---- The gradient ---- */
+
+/* Zeros like an argument, in a branch that does not lead to it. */
+static Output zeros_like_arg(Builder *b, Output arg, DataType type) {
+    return output_dtype(arg) == DT_VARIANT ? b_zeros_like(b, arg) : b_fill(b, b_shape(b, arg), b_scalar(b, type, 0));
+}
+
+static bool needs_zeros(const Call *c, int arg) {
+    for (int i = 0; i < c->branch_count; i++)
+        if (c->types[arg] != DT_INVALID && !has(c->branches[i]->dxs[arg])) return true;
+    return false;
+}
+
+/* Arguments: the gradients that are given, all needs of all branches, the arguments that zeros are made like. Results: the gradients by arguments. */
+static Str new_backward(Builder *outer, Call *c, int branch, bool *stateful) {
+    Builder b;
+    Arena *a = outer->g->arena;
+    FunctionBody *body = body_new(c->lib, c->ret_count + c->need_count + c->arg_count, c->arg_count, &b);
+    const BodyGradient *m = c->branches[branch];
+    Output *dys = arena_calloc(a, (size_t)m->body->ret_count, sizeof *dys), *dxs = arena_calloc(a, (size_t)c->arg_count, sizeof *dxs);
+    Output *own = arena_calloc(a, (size_t)m->need_count, sizeof *own), *like = arena_calloc(a, (size_t)c->arg_count, sizeof *like);
+    for (int i = 0; i < c->ret_count; i++)
+        if (c->given[i]) dys[i] = body_add_arg(&b, body, "dy", output_dtype(m->body->rets[i]));
+    for (int i = 0; i < c->branch_count; i++)
+        for (int j = 0; j < c->branches[i]->need_count; j++) {
+            Output arg = body_add_arg(&b, body, "value", output_dtype(c->branches[i]->needs[j]));
+            if (i == branch) own[j] = arg;
+        }
+    for (int i = 0; i < c->arg_count; i++)
+        if (needs_zeros(c, i)) like[i] = body_add_arg(&b, body, "like", output_dtype((Output){m->body->args[i], 0}));
+    body_gradient_copy(m, &b, dys, own, dxs);
+    for (int i = 0; i < c->arg_count; i++) {
+        if (c->types[i] == DT_INVALID) continue;
+        body_add_ret(body, has(dxs[i]) ? dxs[i] : zeros_like_arg(&b, like[i], c->types[i]));
+    }
+    *stateful |= body_is_stateful(body);
+    Str name = body_finish(&b, c->lib, body, arena_printf(a, "%.*s_backward", STR_ARG(func_name(c->functions[branch]))));
+    b_fail(outer, b.error);
+    return name;
+}
+
+static Output *gather_inputs(Builder *b, Call *c, int *count) {
+    Output *inputs = arena_calloc(b->g->arena, (size_t)(1 + c->ret_count + c->need_count + c->arg_count), sizeof *inputs);
+    int at = 0;
+    if (c->first) inputs[at++] = rule_in(c->r, 0);
+    for (int i = 0; i < c->ret_count; i++)
+        if (c->given[i]) inputs[at++] = rule_dy(c->r, i);
+    for (int i = 0; i < c->need_count; i++) inputs[at++] = c->kept[i] < 0 ? rule_in(c->r, c->first - 1 - c->kept[i]) : rule_value(c->r, (Output){c->node, c->kept[i]});
+    for (int i = 0; i < c->arg_count; i++)
+        if (needs_zeros(c, i)) inputs[at++] = rule_in(c->r, c->first + i);
+    *count = at;
+    return inputs;
+}
+
+static void add_backward(Builder *b, Call *c) {
+    Str *names = arena_calloc(b->g->arena, (size_t)c->branch_count, sizeof *names), lower;
+    bool stateful = false;
+    DataType *types = arena_calloc(b->g->arena, (size_t)c->arg_count, sizeof *types);
+    int type_count = 0, input_count;
+    for (int i = 0; i < c->branch_count && !b->error; i++) names[i] = new_backward(b, c, i, &stateful);
+    for (int i = 0; i < c->arg_count; i++)
+        if (c->types[i] != DT_INVALID) types[type_count++] = c->types[i];
+    Output *inputs = gather_inputs(b, c, &input_count);
+    if (b->error) return;
+    const char *op = stateful ? "StatefulPartitionedCall" : "PartitionedCall";
+    if (is_case(c->node)) {
+        op = stateful ? "Case" : "StatelessCase";
+        b_with(b, "branches", attr_make_funcs(b->g->arena, names, c->branch_count));
+    } else if (is_branching(c->node)) {
+        op = stateful ? "If" : "StatelessIf";
+        b_with(b, "then_branch", attr_make_func(b->g->arena, names[0]));
+        b_with(b, "else_branch", attr_make_func(b->g->arena, names[1]));
+    } else {
+        b_with(b, "f", attr_make_func(b->g->arena, names[0]));
+    }
+    b_with(b, "Tout", attr_make_types(b->g->arena, types, type_count));
+    if (node_attr(c->node, "_lower_using_switch_merge", &lower)) b_with(b, "_lower_using_switch_merge", lower);
+    Node *n = b_node(b, op, inputs, input_count);
+    for (int i = 0, at = 0; i < c->arg_count; i++)
+        if (c->types[i] != DT_INVALID) rule_set(c->r, c->first + i, output_of(n, at++));
+}
+
+static void call_grad(Builder *b, Rule *r) {
+    Arena *a = b->g->arena;
+    Call c = {.r = r, .node = (Node *)rule_node(r), .lib = b->g->functions};
+    c.first = is_branching(c.node);
+    c.arg_count = c.node->input_count - c.first;
+    c.ret_count = c.node->output_count;
+    c.given = arena_calloc(a, (size_t)c.ret_count, sizeof *c.given);
+    c.wanted = arena_calloc(a, (size_t)c.arg_count, sizeof *c.wanted);
+    c.types = arena_calloc(a, (size_t)c.arg_count, sizeof *c.types);
+    bool any = false;
+    for (int i = 0; i < c.ret_count; i++) c.given[i] = rule_has_dy(r, i);
+    for (int i = 0; i < c.arg_count; i++) c.wanted[i] = rule_wants(r, c.first + i);
+    Error *err = read_functions(&c, a);
+    if (!err) err = differentiate(&c);
+    b_fail(b, err);
+    for (int i = 0; i < c.arg_count; i++) any |= c.types[i] != DT_INVALID;
+    if (!b->error && any) rewrite(b, &c);
+    if (!b->error && any) add_backward(b, &c);
+    for (int i = 0; i < c.branch_count && c.branches; i++) body_gradient_free(c.branches[i]);
+}
+
+const GradientDef call_gradients[] = {
+    {"Case", call_grad},
+    {"If", call_grad},
+    {"PartitionedCall", call_grad},
+    {"StatefulPartitionedCall", call_grad},
+    {"StatelessCase", call_grad},
+    {"StatelessIf", call_grad},
+    {0},
+};
