@@ -15,7 +15,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TSAN_MODULES = ["net", "runtime", "cluster"]
-PYTEST_FOLDERS = ["net", "gradients", "interop", "fault", "golden", "tools", "perf"]
+PYTEST_FOLDERS = ["net", "gradients", "interop", "fault", "golden", "perf"]
+EAGER_FOLDERS = ["tools"]  # TensorFlow 2: in a process of their own, for the others switch it off
 HELPER_FOLDERS = ["net", "gradients"]  # their C test programs also serve the tests in Python
 UNIT_TIMEOUT_S = 300
 GOLDEN_TIMEOUT_S = 900
@@ -192,7 +193,9 @@ def run_everything(totals):
     stage(totals, "golden values, in one process, AddressSanitizer", run_golden, "asan")
     stage(totals, "every op and type, in one process, AddressSanitizer", run_ops, "asan")
     stage(totals, "real TensorFlow: " + ", ".join(PYTEST_FOLDERS), run_pytest, "release", PYTEST_FOLDERS)
+    stage(totals, "real TensorFlow 2: " + ", ".join(EAGER_FOLDERS), run_pytest, "release", EAGER_FOLDERS)
     stage(totals, "real TensorFlow, AddressSanitizer", run_pytest, "asan", PYTEST_FOLDERS, "-m", "asan")
+    stage(totals, "real TensorFlow 2, AddressSanitizer", run_pytest, "asan", EAGER_FOLDERS, "-m", "asan")
 
 
 def run_module(totals, module):

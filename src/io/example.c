@@ -17,17 +17,23 @@ bool feature_decode(Str feature, ExampleFeature *out) {
     return !r.failed;
 }
 
-static bool map_entry(Str entry, const StrMap *index, ExampleFeature *found) {
+/* An entry of the map of features. */
+static bool named_feature(Str entry, Str *name, ExampleFeature *f) {
     WireReader r = wire_reader(entry);
-    Str name = STR(""), feature = STR("");
+    Str feature = STR("");
+    *name = STR("");
     while (wire_next(&r)) {
-        if (r.field == 1 && r.type == WIRE_BYTES) name = r.bytes;
+        if (r.field == 1 && r.type == WIRE_BYTES) *name = r.bytes;
         if (r.field == 2 && r.type == WIRE_BYTES) feature = r.bytes;
     }
-    if (r.failed) return false;
-    uintptr_t slot = (uintptr_t)strmap_get(index, name);
+    return !r.failed && feature_decode(feature, f);
+}
+
+static bool map_entry(Str entry, const StrMap *index, ExampleFeature *found) {
+    Str name;
     ExampleFeature f;
-    if (!feature_decode(feature, &f)) return false;
+    if (!named_feature(entry, &name, &f)) return false;
+    uintptr_t slot = (uintptr_t)strmap_get(index, name);
     if (slot) found[slot - 1] = f;
     return true;
 }
@@ -43,6 +49,22 @@ bool example_find(Str example, const StrMap *index, ExampleFeature *found) {
     WireReader r = wire_reader(example);
     while (wire_next(&r))
         if (r.field == 1 && r.type == WIRE_BYTES && !features_find(r.bytes, index, found)) return false;
+    return !r.failed;
+}
+
+bool example_each(Str example, FeatureFn *fn, void *arg) {
+    WireReader r = wire_reader(example);
+    while (wire_next(&r)) {
+        if (r.field != 1 || r.type != WIRE_BYTES) continue;
+        WireReader features = wire_reader(r.bytes);
+        while (wire_next(&features)) {
+            Str name;
+            ExampleFeature f;
+            if (features.field != 1 || features.type != WIRE_BYTES) continue;
+            if (!named_feature(features.bytes, &name, &f) || !fn(arg, name, &f)) return false;
+        }
+        if (features.failed) return false;
+    }
     return !r.failed;
 }
 

@@ -20,6 +20,10 @@ bool example_find(Str example, const StrMap *index, ExampleFeature *found);
 bool features_find(Str features, const StrMap *index, ExampleFeature *found);
 bool feature_decode(Str feature, ExampleFeature *out); /* a serialised Feature */
 
+/* Calls fn with every feature of an Example; false when the message is malformed or fn says so. */
+typedef bool FeatureFn(void *arg, Str name, const ExampleFeature *f);
+bool example_each(Str example, FeatureFn *fn, void *arg);
+
 int64_t feature_count(const ExampleFeature *f); /* values in it; -1: malformed */
 /* Writes feature_count values; the count was not -1. */
 void feature_copy(const ExampleFeature *f, void *to);

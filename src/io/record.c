@@ -22,6 +22,30 @@ Error *compression_from_name(Str name, Compression *out) {
     return NULL;
 }
 
+const char *compression_name(Compression c) {
+    static const char *const names[] = {"none", "zlib", "gzip"};
+    return names[c];
+}
+
+Error *compression_guess(const FileSystem *fs, const char *path, Compression *out) {
+    unsigned char head[12] = {0};
+    size_t got = 0;
+    File *f = NULL;
+    Error *err = fs->open(path, FILE_READ, &f);
+    if (err) return err;
+    err = fs->read_at(f, 0, head, sizeof head, &got);
+    fs->close(f);
+    if (err) return err;
+    uint32_t crc;
+    memcpy(&crc, head + 8, 4);
+    bool plain = got == sizeof head && crc32c_unmask(crc) == crc32c(0, head, 8);
+    *out = COMPRESSION_NONE;
+    if (!plain && got >= 2 && head[0] == 0x1f && head[1] == 0x8b) *out = COMPRESSION_GZIP;
+    if (!plain && got >= 2 && (head[0] & 15) == 8 && head[0] >> 4 <= 7 && (head[0] * 256 + head[1]) % 31 == 0)
+        *out = COMPRESSION_ZLIB;
+    return NULL;
+}
+
 static int window_bits(Compression c) {
     return c == COMPRESSION_GZIP ? MAX_WBITS + 16 : MAX_WBITS;
 }

@@ -11,6 +11,10 @@
 typedef enum Compression { COMPRESSION_NONE, COMPRESSION_ZLIB, COMPRESSION_GZIP } Compression;
 Error *compression_from_name(Str name, Compression *out) MUST_CHECK; /* "", "ZLIB", "GZIP" */
 
+const char *compression_name(Compression c);
+/* What a file of records seems to be compressed with, by its first bytes. */
+Error *compression_guess(const FileSystem *fs, const char *path, Compression *out) MUST_CHECK;
+
 typedef struct InputStream InputStream;
 Error *input_stream_open(const FileSystem *fs, const char *path, Compression compression, InputStream **out) MUST_CHECK;
 void input_stream_close(InputStream *s);

@@ -1,13 +1,8 @@
 /* media_summary.c: ImageSummary, AudioSummary, AudioSummaryV2: pictures and sounds in tf.Summary. */
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/float16.h"
-#include "base/memory.h"
-#include "io/image.h"
 #include "ops/op_list.h"
-#include "proto/wire.h"
+#include "ops/summary_value.h"
 #include "tensor/tensor_proto.h"
 
 const OpDef media_summary_ops[] = {
@@ -19,21 +14,6 @@ const OpDef media_summary_ops[] = {
      0},
     {0},
 };
-
-/* One Summary.Value: the tag, numbered when more than one was asked for, and a picture or sound in `field`. */
-static void put_value(StrBuf *summary, Str tag, const char *kind, int64_t i, bool numbered, uint32_t field,
-                      StrBuf *content) {
-    StrBuf value = {0}, name = {0};
-    strbuf_add(&name, tag);
-    strbuf_addf(&name, "/%s", kind);
-    if (numbered) strbuf_addf(&name, "/%lld", (long long)i);
-    wire_put_bytes(&value, 1, strbuf_str(&name));
-    wire_put_bytes(&value, field, strbuf_str(content));
-    wire_put_bytes(summary, 1, strbuf_str(&value));
-    strbuf_clear(&name);
-    strbuf_clear(&value);
-    strbuf_clear(content);
-}
 
 static Error *set_summary(KernelContext *k, StrBuf *summary, Error *err) {
     Tensor *out = err ? NULL : kernel_output(k, 0, &SHAPE_SCALAR);
@@ -67,80 +47,11 @@ static Error *init_image(const Node *node, void *state) {
     return err;
 }
 
-static float real_at(const Tensor *t, int64_t i) {
-    if (t->dtype == DT_FLOAT) return tensor_f32(t)[i];
-    if (t->dtype == DT_DOUBLE) return (float)tensor_f64(t)[i];
-    return half_to_float(((const uint16_t *)t->data)[i]);
-}
-
-static bool pixel_is_finite(const Tensor *t, int64_t first, int channels) {
-    for (int c = 0; c < channels; c++)
-        if (!isfinite(real_at(t, first + c))) return false;
-    return true;
-}
-
-/* Scales to 0..255: the largest value becomes 255; when there are negative ones, 0 becomes 128. */
-static void normalize(const ImageState *s, const Tensor *t, int64_t first, int64_t pixels, int channels, uint8_t *to) {
-    float low = INFINITY, high = -INFINITY;
-    for (int64_t p = 0; p < pixels; p++) {
-        int64_t at = first + p * channels;
-        for (int c = 0; pixel_is_finite(t, at, channels) && c < channels; c++) {
-            low = fminf(low, real_at(t, at + c));
-            high = fmaxf(high, real_at(t, at + c));
-        }
-    }
-    float largest = low < 0 ? fmaxf(fabsf(low), fabsf(high)) : high, offset = low < 0 ? 128 : 0;
-    float scale = largest < 1e-6f ? 0 : (low < 0 ? 127 : 255) / largest;
-    for (int64_t p = 0; p < pixels; p++) {
-        int64_t at = first + p * channels;
-        bool finite = pixel_is_finite(t, at, channels);
-        for (int c = 0; c < channels; c++)
-            to[p * channels + c] = finite ? (uint8_t)(real_at(t, at + c) * scale + offset) : s->bad_color[c];
-    }
-}
-
-static Error *put_image(const ImageState *s, const Tensor *t, int64_t i, uint8_t *pixels, StrBuf *content) {
-    int64_t height = t->shape.dims[1], width = t->shape.dims[2], count = height * width;
-    int channels = (int)t->shape.dims[3];
-    StrBuf png = {0};
-    const uint8_t *from = pixels;
-    if (t->dtype == DT_UINT8)
-        from = tensor_u8(t) + i * count * channels;
-    else
-        normalize(s, t, i * count * channels, count, channels, pixels);
-    Error *err = image_encode_png(from, height, width, channels, 1, -1, &png);
-    if (!err) {
-        wire_put_uint(content, 1, (uint64_t)height);
-        wire_put_uint(content, 2, (uint64_t)width);
-        wire_put_uint(content, 3, (uint64_t)channels);
-        wire_put_bytes(content, 4, strbuf_str(&png));
-    }
-    strbuf_clear(&png);
-    return err;
-}
-
 static Error *run_image(KernelContext *k) {
     const ImageState *s = k->state;
-    const Tensor *tag = k->in[0], *t = k->in[1];
-    int64_t channels = t->shape.rank == 4 ? t->shape.dims[3] : 0;
-    if (tag->count != 1) return error_invalid("Tags must be a scalar");
-    if (channels != 1 && channels != 3 && channels != 4) {
-        char *text = shape_str(&t->shape);
-        Error *err = error_invalid("Tensor must be 4-D with last dim 1, 3, or 4, not %s", text);
-        free(text);
-        return err;
-    }
-    int64_t count = t->shape.dims[0] < s->max_images ? t->shape.dims[0] : s->max_images;
-    uint8_t *pixels = try_alloc((size_t)shape_prod(&t->shape, 1, 4) + 1);
-    if (!pixels) return error_new(CODE_RESOURCE_EXHAUSTED, "Not enough memory for an image");
+    if (k->in[0]->count != 1) return error_invalid("Tags must be a scalar");
     StrBuf summary = {0};
-    Error *err = NULL;
-    for (int64_t i = 0; !err && i < count; i++) {
-        StrBuf content = {0};
-        err = put_image(s, t, i, pixels, &content);
-        if (!err) put_value(&summary, tstring_str(tensor_str(tag)), "image", i, s->max_images > 1, 4, &content);
-    }
-    free(pixels);
+    Error *err = summary_put_images(&summary, tstring_str(tensor_str(k->in[0])), k->in[1], s->max_images, s->bad_color);
     return set_summary(k, &summary, err);
 }
 
@@ -160,56 +71,12 @@ static Error *init_audio(const Node *node, void *state) {
     return err ? err : node_attr_float(node, "sample_rate", &((AudioState *)state)->sample_rate);
 }
 
-static void put_le(StrBuf *b, uint32_t v, int bytes) {
-    for (int i = 0; i < bytes; i++) strbuf_addc(b, (char)(v >> 8 * i));
-}
-
-/* A WAV file of 16-bit samples; values are in [-1, 1]. */
-static void put_wav(const float *values, int64_t frames, int64_t channels, uint32_t rate, StrBuf *b) {
-    uint32_t size = (uint32_t)(frames * channels * 2);
-    strbuf_add(b, STR("RIFF"));
-    put_le(b, size + 36, 4);
-    strbuf_add(b, STR("WAVEfmt "));
-    put_le(b, 16, 4);
-    put_le(b, 1, 2);
-    put_le(b, (uint32_t)channels, 2);
-    put_le(b, rate, 4);
-    put_le(b, rate * (uint32_t)channels * 2, 4);
-    put_le(b, (uint32_t)channels * 2, 2);
-    put_le(b, 16, 2);
-    strbuf_add(b, STR("data"));
-    put_le(b, size, 4);
-    for (int64_t i = 0; i < frames * channels; i++) {
-        float v = isnan(values[i]) ? 0 : roundf(values[i] * 32768.0f);
-        put_le(b, (uint32_t)(int32_t)fminf(fmaxf(v, -32768), 32767), 2);
-    }
-}
-
 static Error *audio(KernelContext *k, float rate) {
     const AudioState *s = k->state;
-    const Tensor *tag = k->in[0], *t = k->in[1];
-    int rank = t->shape.rank;
-    if (tag->count != 1) return error_invalid("Tag must be a scalar");
-    if (rank != 2 && rank != 3) return error_invalid("Tensor must be 3-D or 2-D, got %d dimensions", rank);
-    if (!(rate > 0 && rate < 4e9f)) return error_invalid("sample_rate must be > 0");
-    int64_t frames = t->shape.dims[1], channels = rank == 3 ? t->shape.dims[2] : 1;
-    if (channels < 1 || channels > 65535 || frames < 1 || frames > ((int64_t)1 << 30) / channels)
-        return error_invalid("A sound of %lld frames and %lld channels cannot be encoded", (long long)frames,
-                             (long long)channels);
-    int64_t count = t->shape.dims[0] < s->max_outputs ? t->shape.dims[0] : s->max_outputs;
+    if (k->in[0]->count != 1) return error_invalid("Tag must be a scalar");
     StrBuf summary = {0};
-    for (int64_t i = 0; i < count; i++) {
-        StrBuf content = {0}, wav = {0};
-        put_wav(tensor_f32(t) + i * frames * channels, frames, channels, (uint32_t)rate, &wav);
-        wire_put_float(&content, 1, rate);
-        wire_put_uint(&content, 2, (uint64_t)channels);
-        wire_put_uint(&content, 3, (uint64_t)frames);
-        wire_put_bytes(&content, 4, strbuf_str(&wav));
-        wire_put_bytes(&content, 5, STR("audio/wav"));
-        strbuf_clear(&wav);
-        put_value(&summary, tstring_str(tensor_str(tag)), "audio", i, s->max_outputs > 1, 6, &content);
-    }
-    return set_summary(k, &summary, NULL);
+    Error *err = summary_put_sounds(&summary, tstring_str(tensor_str(k->in[0])), k->in[1], s->max_outputs, rate);
+    return set_summary(k, &summary, err);
 }
 
 static Error *run_audio(KernelContext *k) {

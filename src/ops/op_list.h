@@ -88,6 +88,7 @@
     ROW(staging) \
     ROW(bincount) \
     ROW(media_summary) \
+    ROW(summary_writer) \
     ROW(map_staging) \
     ROW(space) \
     ROW(conv3d) \

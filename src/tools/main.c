@@ -15,6 +15,8 @@ static const struct {
     {"status", cmd_status, "shows the tasks, devices and sessions of a running cluster"},
     {"graph", cmd_graph, "runs and shows SavedModels, MetaGraphs and GraphDefs"},
     {"ckpt", cmd_ckpt, "lists, prints, compares and verifies checkpoints"},
+    {"records", cmd_records, "lists, prints, counts and verifies the records of TFRecord files"},
+    {"events", cmd_events, "shows the summaries of event files"},
     {"ops", cmd_ops, "lists the ops this build can run"},
     {"version", cmd_version, "prints the version"},
 };
