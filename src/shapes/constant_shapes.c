@@ -47,7 +47,7 @@ static void argument(ShapeContext *c) {
 const ShapeRow constant_rules[] = {
     {"Const", tensor_attr, 0},
     {"FakeParam", 0, "-> @shape"},
-    {"HostConst", tensor_attr, 0},
+    {"HostConst", rule_unknown, 0},
     {"ImmutableConst", 0, "-> @shape"},
     {"Placeholder", placeholder, 0},
     {"PlaceholderV2", 0, "-> @shape"},

@@ -75,6 +75,26 @@ static Tensor *from_shape(ShapeInfo *info, Output o) {
     return integers(dtype, shape_vector(s.rank), s.dims);
 }
 
+/* shape(x)[i] may be known where the rest of the shape is not. */
+static Tensor *dim_of_shape(ShapeInfo *info, const Node *n) {
+    int64_t masks = 0, shrink = 0;
+    PartialShape s;
+    const char *const others[] = {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask"};
+    if (!node_is(n->inputs[0].node, "Shape")) return NULL;
+    for (int i = 0; i < 4; i++) {
+        int64_t mask = 0;
+        error_free(node_attr_int(n, others[i], &mask));
+        masks |= mask;
+    }
+    error_free(node_attr_int(n, "shrink_axis_mask", &shrink));
+    const Tensor *begin = shapes_constant(info, n->inputs[1]), *stride = shapes_constant(info, n->inputs[3]);
+    if (masks || shrink != 1 || !begin || !stride || begin->count != 1 || stride->count != 1 || tensor_index(stride, 0) != 1) return NULL;
+    shapes_of(info, n->inputs[0].node->inputs[0], &s);
+    int64_t at = tensor_index(begin, 0);
+    if (s.rank < 0 || at >= s.rank || at < -s.rank || shape_dim(s, (int)at) < 0) return NULL;
+    return integers(dtype_base(n->output_types[0]), SHAPE_SCALAR, &(int64_t){shape_dim(s, (int)at)});
+}
+
 static Tensor *folded(ShapeInfo *info, Output o) {
     const Node *n = o.node;
     Tensor *out = NULL;
@@ -103,7 +123,8 @@ static Tensor *evaluate(ShapeInfo *info, Output o) {
         if (index < 0 || index >= info->caller->in_count) return NULL;
         return tensor_ref((Tensor *)ctx_value(info->caller, (int)index));
     }
-    return folded(info, o);
+    Tensor *dim = node_is(n, "StridedSlice") ? dim_of_shape(info, n) : NULL;
+    return dim ? dim : folded(info, o);
 }
 
 const Tensor *shapes_constant(ShapeInfo *info, Output o) {

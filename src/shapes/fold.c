@@ -140,19 +140,55 @@ static void fold_neg(Fold *f) {
     for (int64_t i = 0; i < x->count; i++) put(f->out, i, (int64_t)(0 - (uint64_t)get(x, i)));
 }
 
+static bool is_real(DataType t) {
+    return t == DT_FLOAT || t == DT_DOUBLE;
+}
+
+static void cast_to_real(Fold *f, DataType to) {
+    const Tensor *x = f->in[0];
+    Error *err = x->count > MAX_ELEMENTS ? NULL : tensor_new(to, &x->shape, &f->out);
+    error_free(err);
+    for (int64_t i = 0; f->out && i < x->count; i++) {
+        double v = is_integer(x->dtype) ? (double)get(x, i) : x->dtype == DT_FLOAT ? (double)tensor_f32(x)[i] : tensor_f64(x)[i];
+        if (to == DT_FLOAT)
+            tensor_f32(f->out)[i] = (float)v;
+        else
+            tensor_f64(f->out)[i] = v;
+    }
+}
+
 static void fold_cast(Fold *f) {
     const Tensor *x = f->in[0];
-    DataType from = x->dtype;
-    if (!is_integer(from) && from != DT_FLOAT && from != DT_DOUBLE && from != DT_BOOL) return;
-    if (!make(f, out_type(f), x->shape)) return;
+    DataType from = x->dtype, to = out_type(f);
+    if (is_real(to) && (is_integer(from) || is_real(from))) cast_to_real(f, to);
+    if ((!is_integer(from) && !is_real(from) && from != DT_BOOL) || !make(f, to, x->shape)) return;
     for (int64_t i = 0; i < x->count; i++) {
-        double real = from == DT_FLOAT ? tensor_f32(x)[i] : from == DT_DOUBLE ? tensor_f64(x)[i] : 0;
+        double real = from == DT_FLOAT ? (double)tensor_f32(x)[i] : from == DT_DOUBLE ? tensor_f64(x)[i] : 0;
         if (!(real > -2147483648.0 && real < 2147483648.0)) {
             drop(f);
             return;
         }
         put(f->out, i, is_integer(from) ? get(x, i) : from == DT_BOOL ? tensor_bool(x)[i] : (int64_t)real);
     }
+}
+
+/* Comparisons of two numbers, which choose between others. */
+static void compare(Fold *f, bool below, bool equal, bool above) {
+    if (f->in[0]->count != 1 || f->in[1]->count != 1 || f->in[0]->shape.rank || f->in[1]->shape.rank) return;
+    int64_t a = get(f->in[0], 0), b = get(f->in[1], 0);
+    f->out = tensor_scalar_bool(a < b ? below : a > b ? above : equal);
+}
+
+static void fold_less(Fold *f) { compare(f, true, false, false); }
+static void fold_less_equal(Fold *f) { compare(f, true, true, false); }
+static void fold_greater(Fold *f) { compare(f, false, false, true); }
+static void fold_greater_equal(Fold *f) { compare(f, false, true, true); }
+static void fold_equal(Fold *f) { compare(f, false, true, false); }
+static void fold_not_equal(Fold *f) { compare(f, true, false, true); }
+
+static void fold_select(Fold *f) {
+    if (f->in[0]->dtype != DT_BOOL || f->in[0]->shape.rank != 0 || !shape_eq(&f->in[1]->shape, &f->in[2]->shape)) return;
+    f->out = tensor_ref(f->in[tensor_bool(f->in[0])[0] ? 1 : 2]);
 }
 
 static void fold_like(Fold *f, int64_t value) {
@@ -418,15 +454,20 @@ static const FoldRow rows[] = {
     {"Div", fold_truncate_div},
     {"DynamicStitch", fold_dynamic_stitch},
     {"EnsureShape", fold_identity},
+    {"Equal", fold_equal},
     {"ExpandDims", fold_expand_dims},
     {"Fill", fold_fill},
     {"FloorDiv", fold_floor_div},
     {"FloorMod", fold_floor_mod},
     {"Gather", fold_gather},
     {"GatherV2", fold_gather},
+    {"Greater", fold_greater},
+    {"GreaterEqual", fold_greater_equal},
     {"Identity", fold_identity},
     {"IdentityN", fold_identity},
     {"InvertPermutation", fold_invert_permutation},
+    {"Less", fold_less},
+    {"LessEqual", fold_less_equal},
     {"Max", fold_max},
     {"Maximum", fold_maximum},
     {"Min", fold_min},
@@ -434,12 +475,15 @@ static const FoldRow rows[] = {
     {"Mod", fold_truncate_mod},
     {"Mul", fold_mul},
     {"Neg", fold_neg},
+    {"NotEqual", fold_not_equal},
     {"OnesLike", fold_ones_like},
     {"Pack", fold_pack},
     {"PreventGradient", fold_identity},
     {"Prod", fold_prod},
     {"Range", fold_range},
     {"Reshape", fold_reshape},
+    {"Select", fold_select},
+    {"SelectV2", fold_select},
     {"Slice", fold_slice},
     {"Snapshot", fold_identity},
     {"Squeeze", fold_squeeze},
@@ -467,7 +511,7 @@ bool fold_knows(Str op) {
 
 /* All but the inputs that may be anything are vectors and numbers of integers. */
 static bool inputs_fit(const Node *n, Tensor *const *inputs) {
-    if (node_is(n, "Cast") || node_is(n, "Identity") || node_is(n, "IdentityN") || node_is(n, "StopGradient")) return true;
+    if (node_is(n, "Cast") || node_is(n, "Select") || node_is(n, "SelectV2") || node_is(n, "Identity") || node_is(n, "IdentityN") || node_is(n, "StopGradient")) return true;
     for (int i = 0; i < n->input_count; i++)
         if (!is_integer(inputs[i]->dtype)) return false;
     return true;

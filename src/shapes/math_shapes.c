@@ -12,14 +12,31 @@ static void compare_equal(ShapeContext *c) {
     for (int i = 0; i < s.rank; i++) {
         int ai = i - (s.rank - a.rank), bi = i - (s.rank - b.rank);
         int64_t x = ai < 0 ? 1 : a.dims[ai], y = bi < 0 ? 1 : b.dims[bi];
-        if (x >= 0 && y >= 0 && x != y && x != 1 && y != 1) s.rank = -1;
-        s.dims[i] = x == 1 ? y : y == 1 ? x : x == y ? x : DIM_UNKNOWN;
+        s.dims[i] = x == 1 ? y : x;
+        if (x == y || x == 1 || y == 1) continue;
+        /* Unequal as a whole: one answer; perhaps so: nobody knows. */
+        ctx_out(c, 0, x >= 0 && y >= 0 ? SHAPE_SCALAR : SHAPE_UNKNOWN);
+        return;
     }
     ctx_out(c, 0, s);
 }
 
-static void broadcast_three(ShapeContext *c) {
-    ctx_out(c, 0, ctx_broadcast(c, ctx_broadcast(c, c->in[0], c->in[1]), c->in[2]));
+static void approximate_equal(ShapeContext *c) {
+    ctx_merge(c, c->in[0], c->in[1]);
+    ctx_out(c, 0, c->in[0]);
+}
+
+/* Three alike; scalars go with anything. */
+static void betainc(ShapeContext *c) {
+    PartialShape out = SHAPE_UNKNOWN, other = SHAPE_UNKNOWN;
+    int scalars = 0;
+    for (int i = 0; i < 3; i++) {
+        PartialShape s = c->in[i];
+        scalars += s.rank == 0;
+        if (s.rank > 0) out = ctx_merge(c, out, s);
+        if (s.rank != 0) other = s.rank < 0 ? s : out;
+    }
+    ctx_out(c, 0, scalars == 3 ? SHAPE_SCALAR : scalars == 2 ? other : out);
 }
 
 /* Axes from a constant; false when they are not known. */
@@ -113,7 +130,7 @@ const ShapeRow math_rules[] = {
     {"All", reduction, 0},
     {"Angle", rule_same, 0},
     {"Any", reduction, 0},
-    {"ApproximateEqual", rule_merge_all, 0},
+    {"ApproximateEqual", approximate_equal, 0},
     {"ArgMax", arg_reduction, 0},
     {"ArgMin", arg_reduction, 0},
     {"Asin", rule_same, 0},
@@ -221,6 +238,7 @@ const ShapeRow math_rules[] = {
     {"Xlog1py", rule_broadcast, 0},
     {"Xlogy", rule_broadcast, 0},
     {"Zeta", rule_broadcast, 0},
-    {"Betainc", broadcast_three, 0},
+    {"Betainc", betainc, 0},
+    {"_FusedMatMul", matmul, 0},
     {0},
 };

@@ -139,6 +139,8 @@ bool shape_is_full(PartialShape s) {
 
 int64_t shape_elements(PartialShape s) {
     int64_t n = 1;
+    for (int i = 0; i < s.rank; i++)
+        if (s.dims[i] == 0) return 0;
     if (!shape_is_full(s)) return DIM_UNKNOWN;
     for (int i = 0; i < s.rank; i++)
         if (__builtin_mul_overflow(n, s.dims[i], &n)) return DIM_UNKNOWN;
@@ -253,7 +255,8 @@ PartialShape ctx_shape_of_or_scalar(ShapeContext *c, int i) {
     PartialShape s = ctx_rank_at_most(c, c->in[i], 1);
     const Tensor *t = ctx_value(c, i);
     if (s.rank == 0) {
-        if (is_index(t) && tensor_index(t, 0) != -1)
+        if (!t) ctx_fail(c, "Shape must be rank 1 but is rank 0");
+        else if (is_index(t) && tensor_index(t, 0) != -1)
             ctx_fail(c, "Input tensor must be rank 1, or if its rank 0 it must have value -1 (representing an unknown shape).  Saw value: %lld",
                      (long long)tensor_index(t, 0));
         return SHAPE_UNKNOWN;

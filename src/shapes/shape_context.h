@@ -55,7 +55,7 @@ PartialShape ctx_replace(ShapeContext *c, PartialShape s, int axis, int64_t dim)
 PartialShape ctx_broadcast(ShapeContext *c, PartialShape a, PartialShape b);
 int64_t shape_dim(PartialShape s, int axis); /* negative: from the end; unknown when the rank is */
 bool shape_is_full(PartialShape s);          /* everything is known */
-int64_t shape_elements(PartialShape s);      /* unknown when it is not full */
+int64_t shape_elements(PartialShape s);      /* 0 when any dimension is, else unknown when it is not full */
 
 /* ---- Dimensions ---- */
 int64_t ctx_merge_dim(ShapeContext *c, int64_t a, int64_t b);
@@ -98,3 +98,4 @@ ShapeRule rule_scalar;    /* all outputs are scalars */
 ShapeRule rule_unknown;   /* TensorFlow says nothing of them either; also for ops without outputs */
 ShapeRule rule_broadcast; /* of two inputs */
 ShapeRule rule_merge_all; /* all inputs are alike, and the first output is too */
+ShapeRule rule_identity;  /* each output is like the input of its number, and holds what that holds */

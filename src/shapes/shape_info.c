@@ -111,7 +111,7 @@ static Error *name_node(ShapeContext *c) {
     strbuf_addf(&text, " for '%.*s' (op: '%.*s') with input shapes: ", STR_ARG(n->name), STR_ARG(n->op));
     for (int i = 0; i < c->in_count; i++) {
         char *shape = shape_str(&c->in[i]);
-        strbuf_addf(&text, "%s%s", i ? ", " : "", shape);
+        strbuf_addf(&text, "%s%s", i ? ", " : "", c->in[i].rank < 0 ? "?" : shape);
         free(shape);
     }
     for (int i = 0; i < c->in_count; i++)

@@ -1,0 +1,114 @@
+/* random_shapes.c: rules of random numbers and samplers. */
+#include "shapes/rule_list.h"
+
+static void random_shape(ShapeContext *c) {
+    ctx_out(c, 0, ctx_shape_of(c, 0));
+}
+
+/* Gamma and Poisson: shape, then that of the parameters. */
+static void random_with_parameter(ShapeContext *c, int parameter) {
+    PartialShape s = ctx_shape_of(c, 0);
+    ctx_out(c, 0, ctx_concat(c, s, c->in[parameter]));
+}
+
+static void random_gamma(ShapeContext *c) {
+    random_with_parameter(c, 1);
+}
+
+static void check_seed(ShapeContext *c, int i) {
+    ctx_dim_is(c, ctx_in_rank(c, i, 1).dims[0], 2);
+}
+
+static void stateless(ShapeContext *c) {
+    PartialShape s = ctx_shape_of(c, 0);
+    check_seed(c, 1);
+    if (c->in_count == 4) {
+        ctx_want_scalar(c, 2);
+        ctx_want_scalar(c, 3);
+    }
+    ctx_out(c, 0, s);
+}
+
+static void stateless_v2(ShapeContext *c) {
+    PartialShape s = ctx_shape_of(c, 0);
+    ctx_dim_is(c, ctx_in_rank(c, 1, 1).dims[0], 1);
+    ctx_in_rank(c, 2, 1);
+    ctx_want_scalar(c, 3);
+    for (int i = 4; i < c->in_count; i++) ctx_want_scalar(c, i);
+    ctx_out(c, 0, s);
+}
+
+static void stateless_gamma_v2(ShapeContext *c) {
+    PartialShape s = ctx_shape_of(c, 0);
+    check_seed(c, 1);
+    ctx_out(c, 0, s);
+}
+
+static void stateless_gamma_v3(ShapeContext *c) {
+    PartialShape s = ctx_shape_of(c, 0);
+    ctx_dim_is(c, ctx_in_rank(c, 1, 1).dims[0], 1);
+    ctx_in_rank(c, 2, 1);
+    ctx_want_scalar(c, 3);
+    ctx_out(c, 0, s);
+}
+
+static void multinomial(ShapeContext *c) {
+    PartialShape logits = ctx_in_rank(c, 0, 2);
+    ctx_want_scalar(c, 1);
+    int64_t samples = ctx_dim_of(c, 1);
+    if (c->in_count > 2) check_seed(c, 2);
+    ctx_out(c, 0, shape_matrix(logits.dims[0], samples));
+}
+
+static void candidate_sampler(ShapeContext *c) {
+    int64_t sampled = ctx_attr_int(c, "num_sampled"), num_true = ctx_attr_int(c, "num_true");
+    PartialShape classes = ctx_in_rank(c, 0, 2);
+    ctx_out(c, 0, shape_vector(sampled));
+    ctx_out(c, 1, shape_matrix(classes.dims[0], num_true));
+    ctx_out(c, 2, shape_vector(sampled));
+}
+
+static void accidental_hits(ShapeContext *c) {
+    int64_t num_true = ctx_attr_int(c, "num_true");
+    ctx_dim_is(c, ctx_in_rank(c, 0, 2).dims[1], num_true);
+    ctx_in_rank(c, 1, 1);
+    ctx_out_all(c, shape_vector(DIM_UNKNOWN));
+}
+
+const ShapeRow random_rules[] = {
+    {"AllCandidateSampler", candidate_sampler, 0},
+    {"ComputeAccidentalHits", accidental_hits, 0},
+    {"FixedUnigramCandidateSampler", candidate_sampler, 0},
+    {"LearnedUnigramCandidateSampler", candidate_sampler, 0},
+    {"LogUniformCandidateSampler", candidate_sampler, 0},
+    {"Multinomial", multinomial, 0},
+    {"RandomGamma", random_gamma, 0},
+    {"RandomGammaGrad", rule_broadcast, 0},
+    {"RandomPoisson", random_gamma, 0},
+    {"RandomPoissonV2", random_gamma, 0},
+    {"RandomShuffle", rule_same, 0},
+    {"RandomStandardNormal", random_shape, 0},
+    {"RandomUniform", random_shape, 0},
+    {"RandomUniformInt", random_shape, "* [] []"},
+    {"StatelessMultinomial", multinomial, 0},
+    {"StatelessRandomGammaV2", stateless_gamma_v2, 0},
+    {"StatelessRandomGammaV3", stateless_gamma_v3, 0},
+    {"StatelessRandomGetAlg", rule_scalar, 0},
+    {"StatelessRandomGetKeyCounter", 0, "[2] -> [1] [2]"},
+    {"StatelessRandomGetKeyCounterAlg", 0, "[2] -> [1] [2] []"},
+    {"StatelessRandomNormal", stateless, 0},
+    {"StatelessRandomNormalV2", stateless_v2, 0},
+    {"StatelessRandomUniform", stateless, 0},
+    {"StatelessRandomUniformFullInt", stateless, 0},
+    {"StatelessRandomUniformFullIntV2", stateless_v2, 0},
+    {"StatelessRandomUniformInt", stateless, 0},
+    {"StatelessRandomUniformIntV2", stateless_v2, 0},
+    {"StatelessRandomUniformV2", stateless_v2, 0},
+    {"StatelessShuffle", 0, "S * * * -> S"},
+    {"StatelessTruncatedNormal", stateless, 0},
+    {"StatelessTruncatedNormalV2", stateless_v2, 0},
+    {"ThreadUnsafeUnigramCandidateSampler", candidate_sampler, 0},
+    {"TruncatedNormal", random_shape, 0},
+    {"UniformCandidateSampler", candidate_sampler, 0},
+    {0},
+};
