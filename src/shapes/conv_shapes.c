@@ -196,9 +196,10 @@ static void max_pool_v2(ShapeContext *c) {
     if (is_vector_layout(c)) return;
     PartialShape in = ctx_in_rank(c, 0, 4);
     int64_t ksize[4], strides[4];
-    const Tensor *k = ctx_value(c, 1), *s = ctx_value(c, 2);
-    ctx_dim_is(c, ctx_in_rank(c, 1, 1).dims[0], 4);
-    ctx_dim_is(c, ctx_in_rank(c, 2, 1).dims[0], 4);
+    int at = c->in_count - 2; /* the window comes last, also in the derivatives */
+    const Tensor *k = ctx_value(c, at), *s = ctx_value(c, at + 1);
+    ctx_dim_is(c, ctx_in_rank(c, at, 1).dims[0], 4);
+    ctx_dim_is(c, ctx_in_rank(c, at + 1, 1).dims[0], 4);
     if (!k || !s || c->err) return;
     for (int i = 0; i < 4; i++) {
         ksize[i] = tensor_index(k, i);
@@ -213,6 +214,27 @@ static void max_pool_grad(ShapeContext *c) {
 
 static void max_pool3d_grad(ShapeContext *c) {
     ctx_out(c, 0, ctx_in_rank(c, 0, 5));
+}
+
+/* Second derivatives: the gradient is like the input, the result like the pool's. */
+static void check_grad_grad(ShapeContext *c) {
+    ctx_merge(c, c->in[0], c->in[2]);
+    ctx_merge(c, c->in[1], c->out[0]);
+}
+
+static void max_pool_grad_grad(ShapeContext *c) {
+    max_pool(c);
+    check_grad_grad(c);
+}
+
+static void max_pool_grad_grad_v2(ShapeContext *c) {
+    max_pool_v2(c);
+    check_grad_grad(c);
+}
+
+static void max_pool3d_grad_grad(ShapeContext *c) {
+    pool3d(c);
+    check_grad_grad(c);
 }
 
 static void avg_pool_grad(ShapeContext *c) {
@@ -319,7 +341,10 @@ const ShapeRow conv_rules[] = {
     {"MaxPool", max_pool, 0},
     {"MaxPool3D", pool3d, 0},
     {"MaxPool3DGrad", max_pool3d_grad, 0},
+    {"MaxPool3DGradGrad", max_pool3d_grad_grad, 0},
     {"MaxPoolGrad", max_pool_grad, 0},
+    {"MaxPoolGradGrad", max_pool_grad_grad, 0},
+    {"MaxPoolGradGradV2", max_pool_grad_grad_v2, 0},
     {"MaxPoolGradV2", max_pool_grad, 0},
     {"MaxPoolGradWithArgmax", max_pool_grad, 0},
     {"MaxPoolV2", max_pool_v2, 0},
