@@ -29,7 +29,8 @@ LIB_OBJ := $(LIB_SRC:src/%.c=$(B)/%.o) $(GEN_C:.c=.o)
 TOOL_OBJ := $(TOOL_SRC:src/%.c=$(B)/%.o)
 TEST_SRC := $(wildcard tests/*/*_test.c)
 TEST_BIN := $(TEST_SRC:tests/%.c=$(B)/tests/%)
-HEADERS := $(patsubst include/%,%,$(wildcard include/*.h include/*/*.h))
+HEADERS := $(patsubst include/%,%,$(wildcard include/*.h include/*/*.h include/*/*/*.h))
+TF_NAMES := libtensorflow.so.2 libtensorflow_cc.so.2 libtensorflow_framework.so.2
 VERSION := $(shell sed -n 's/.*"rill \([0-9.]*\).*/\1/p' src/tools/cmd_version.c)
 
 .PHONY: all lib tests demo test unit check bench install deps clean
@@ -72,6 +73,9 @@ install: all
 	@install -m 644 $(B)/librill.a $(DEST)/lib/librill.a
 	@install $(B)/librill.so $(DEST)/lib/librill.so.0
 	@ln -sf librill.so.0 $(DEST)/lib/librill.so
+	@for n in $(TF_NAMES); do \
+		if [ -e $(DEST)/lib/$$n ] && [ ! -L $(DEST)/lib/$$n ]; then echo "kept $(DEST)/lib/$$n, which is not Rill's"; \
+		else ln -sf librill.so.0 $(DEST)/lib/$$n; fi; done
 	@for h in $(HEADERS); do install -D -m 644 include/$$h $(DEST)/include/$$h; done
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' scripts/rill.pc.in > $(DEST)/lib/pkgconfig/rill.pc
 	@echo "installed rill $(VERSION) in $(DEST)"
@@ -97,9 +101,12 @@ $(B)/librill.a: $(LIB_OBJ)
 	@echo "AR $@"
 	@ar rcs $@ $^
 
-$(B)/librill.so: $(LIB_OBJ)
+# $(B)/lib has it under the names by which programs look for TensorFlow's C library.
+$(B)/librill.so: $(LIB_OBJ) src/capi/librill.map
 	@echo "LD $@"
-	@$(CC) $(FLAGS_$(MODE)) -shared -Wl,-soname,librill.so.0 $^ -o $@ $(LIBS)
+	@$(CC) $(FLAGS_$(MODE)) -shared -Wl,-soname,librill.so.0 -Wl,--version-script=src/capi/librill.map $(LIB_OBJ) -o $@ $(LIBS)
+	@mkdir -p $(B)/lib
+	@for n in librill.so.0 $(TF_NAMES); do ln -sf ../librill.so $(B)/lib/$$n; done
 
 $(B)/rill: $(TOOL_OBJ) $(B)/librill.a
 	@echo "LD $@"

@@ -15,7 +15,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TSAN_MODULES = ["net", "runtime", "cluster"]
-PYTEST_FOLDERS = ["net", "gradients", "interop", "fault", "golden", "perf"]
+PYTEST_FOLDERS = ["net", "gradients", "capi", "interop", "fault", "golden", "perf"]
 EAGER_FOLDERS = ["tools"]  # TensorFlow 2: in a process of their own, for the others switch it off
 HELPER_FOLDERS = ["net", "gradients"]  # their C test programs also serve the tests in Python
 UNIT_TIMEOUT_S = 300
@@ -171,7 +171,7 @@ def run_pytest(totals, mode, folders, *options):
         print("   none")
         return
     helpers = [str(p.relative_to(ROOT)) for f in folders if f in HELPER_FOLDERS for p in programs([f], mode)]
-    build(mode, [f"build/{mode}/rill", *helpers])
+    build(mode, [f"build/{mode}/rill", *([f"build/{mode}/librill.so"] if "capi" in folders else []), *helpers])
     command = [str(ROOT / ".venv/bin/python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=5", "-ra",
                "-o", f"faulthandler_timeout={SILENCE_TIMEOUT_S - 30}", *options, *[f"tests/{f}" for f in folders]]
     text, code = follow(command, environment(mode))

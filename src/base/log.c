@@ -8,9 +8,15 @@
 #include <unistd.h>
 
 static _Atomic LogLevel lowest_level = LOG_INFO;
+typedef void Listener(const char *line);
+static Listener *_Atomic listener;
 
 void log_set_level(LogLevel lowest) {
     atomic_store(&lowest_level, lowest);
+}
+
+void log_set_listener(Listener *fn) {
+    atomic_store(&listener, fn);
 }
 
 void log_write(LogLevel level, const char *fmt, ...) {
@@ -31,4 +37,9 @@ void log_write(LogLevel level, const char *fmt, ...) {
     line[len++] = '\n';
     ssize_t written = write(STDERR_FILENO, line, (size_t)len);
     (void)written;
+    Listener *fn = atomic_load(&listener);
+    if (fn) {
+        line[len - 1] = '\0';
+        fn(line);
+    }
 }

@@ -55,12 +55,6 @@ const Pb__DeviceAttributes *master_session_device(const MasterSession *s, int i)
 
 /* ---- Graphs ---- */
 
-/* Drops the nodes from `count` on: what a failed import left behind. */
-static void truncate_graph(Graph *g, int count) {
-    for (int i = count; i < g->node_count; i++) strmap_remove(&g->by_name, g->nodes[i]->name);
-    g->node_count = count;
-}
-
 static Error *lower_and_place(MasterSession *s, Graph **out) {
     Graph *lowered = NULL;
     Error *err = graph_lower(s->source, &lowered);
@@ -82,7 +76,7 @@ static Error *add_graph_locked(MasterSession *s, Str graph_def) {
         err = error_invalid("Can't extend a graph at producer version %d with one at producer version %d", producer, s->source->producer);
     if (!err) err = lower_and_place(s, &placed);
     if (err) {
-        truncate_graph(s->source, before);
+        graph_truncate(s->source, before);
         s->source->producer = producer;
         return err;
     }

@@ -188,6 +188,10 @@ void server_end(Server *s) {
     job_end_now(s->job_end);
 }
 
+Master *server_master(Server *s) {
+    return s->master;
+}
+
 void server_stop(Server *s, int64_t grace_ms) {
     if (!s) return;
     if (s->master) master_stop(s->master);

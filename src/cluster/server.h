@@ -23,6 +23,7 @@ typedef struct Server Server;
 /* Takes the transport over, also on error. */
 Error *server_start(const ServerConfig *config, Transport *take, Server **out) MUST_CHECK;
 Str server_target(const Server *s); /* "grpc://host:port" */
+struct Master *server_master(Server *s); /* for sessions opened by function */
 /* Waits until the task is told to end or its job is done; false when timeout_ms (-1: none) has passed first. The server still serves. */
 bool server_wait(Server *s, int64_t timeout_ms);
 /* This task has done its part: the ps tasks are told, and end when all have. */

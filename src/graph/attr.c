@@ -187,6 +187,10 @@ int attr_list_shapes(Str value, PartialShape *out, int max) {
     return list_items(value, SHAPE, WIRE_BYTES, put_shape, out, max);
 }
 
+int attr_list_tensors(Str value, Str *out, int max) {
+    return list_items(value, TENSOR, WIRE_BYTES, put_str, out, max);
+}
+
 int attr_list_funcs(Str value, Str *out, int max) {
     return list_items(value, LIST_FUNC, WIRE_BYTES, put_str, out, max);
 }

@@ -33,6 +33,7 @@ int attr_list_floats(Str value, float *out, int max);
 int attr_list_bools(Str value, bool *out, int max);
 int attr_list_types(Str value, DataType *out, int max);
 int attr_list_shapes(Str value, PartialShape *out, int max);
+int attr_list_tensors(Str value, Str *out, int max); /* serialised TensorProtos */
 int attr_list_funcs(Str value, Str *out, int max);
 
 /* NameAttrList: its name, and its attributes in turn. */

@@ -37,6 +37,10 @@ const Function *function_find(const FunctionLibrary *lib, Str name) {
     return strmap_get(&lib->by_name, name);
 }
 
+const Function *function_at(const FunctionLibrary *lib, int i) {
+    return lib->functions[i];
+}
+
 int function_count(const FunctionLibrary *lib) {
     return lib->count;
 }

@@ -15,6 +15,7 @@ FunctionLibrary *function_library_new(void);
 void function_library_free(FunctionLibrary *lib);
 const Function *function_find(const FunctionLibrary *lib, Str name); /* NULL when unknown */
 int function_count(const FunctionLibrary *lib);
+const Function *function_at(const FunctionLibrary *lib, int i); /* in the order they were added */
 /* Adds the functions of a serialised FunctionDefLibrary; the same function again is fine, another of that name is not. */
 Error *function_library_add(FunctionLibrary *lib, Str library) MUST_CHECK;
 /* The whole library, or the part that `roots` need, serialised. */

@@ -59,6 +59,11 @@ Error *graph_copy_node(Graph *g, const Node *n, Node **out) {
     return NULL;
 }
 
+void graph_truncate(Graph *g, int count) {
+    for (int i = count; i < g->node_count; i++) strmap_remove(&g->by_name, g->nodes[i]->name);
+    g->node_count = count;
+}
+
 Str graph_unique_name(Graph *g, Str prefix) {
     Str name = arena_str(g->arena, prefix);
     for (int i = 1; graph_find(g, name); i++) name = arena_printf(g->arena, "%.*s_%d", STR_ARG(prefix), i);
@@ -75,6 +80,16 @@ void node_add_attr(Graph *g, Node *n, Str name, Str value) {
     if (n->attr_count) memcpy(grown, n->attrs, sizeof *grown * (size_t)n->attr_count);
     grown[n->attr_count++] = (Attr){arena_str(g->arena, name), arena_str(g->arena, value)};
     n->attrs = grown;
+}
+
+void node_add_defaults(Graph *g, Node *n) {
+    for (int i = 0; n->info && i < n->info->attr_count; i++) {
+        const AttrInfo *declared = &n->info->attrs[i];
+        if (!declared->default_value.ptr) continue;
+        bool is_given = false;
+        for (int j = 0; j < n->attr_count && !is_given; j++) is_given = str_eq(n->attrs[j].name, declared->name);
+        if (!is_given) node_add_attr(g, n, declared->name, declared->default_value);
+    }
 }
 
 void node_set_inputs(Graph *g, Node *n, const Output *inputs, int count) {
@@ -373,22 +388,32 @@ Error *node_resolve(Graph *g, Node *n) {
     return err;
 }
 
-Error *node_output_index(const Node *n, Str arg_name, int position, int *out) {
+Error *node_arg_range(const Node *n, bool is_input, Str arg_name, int *from, int *count) {
     if (!n->info)
         return error_not_found("Op type not registered '%.*s' ({{node %.*s}}). The most similar op of Rill is '%.*s'; docs/compatibility.md lists all.",
                                STR_ARG(n->op), STR_ARG(n->name), STR_ARG(op_nearest(n->op)));
-    int at = 0;
-    for (int i = 0; i < n->info->output_count; i++) {
-        int count;
-        Error *err = arg_types(n, &n->info->outputs[i], NULL, &count);
+    const ArgInfo *args = is_input ? n->info->inputs : n->info->outputs;
+    int arg_count = is_input ? n->info->input_count : n->info->output_count;
+    for (int i = 0, at = 0; i < arg_count; i++) {
+        int here;
+        Error *err = arg_types(n, &args[i], NULL, &here);
         if (err) return err;
-        if (str_eq(n->info->outputs[i].name, arg_name)) {
-            if (position < 0 || position >= count)
-                return error_invalid("Output %.*s:%d of node '%.*s' does not exist", STR_ARG(arg_name), position, STR_ARG(n->name));
-            *out = at + position;
+        if (str_eq(args[i].name, arg_name)) {
+            *from = at;
+            *count = here;
             return NULL;
         }
-        at += count;
+        at += here;
     }
-    return error_invalid("Node '%.*s' (op %.*s) has no output named '%.*s'", STR_ARG(n->name), STR_ARG(n->op), STR_ARG(arg_name));
+    return error_invalid("Node '%.*s' (op %.*s) has no %s named '%.*s'", STR_ARG(n->name), STR_ARG(n->op), is_input ? "input" : "output", STR_ARG(arg_name));
+}
+
+Error *node_output_index(const Node *n, Str arg_name, int position, int *out) {
+    int from = 0, count = 0;
+    Error *err = node_arg_range(n, false, arg_name, &from, &count);
+    if (err) return err;
+    if (position < 0 || position >= count)
+        return error_invalid("Output %.*s:%d of node '%.*s' does not exist", STR_ARG(arg_name), position, STR_ARG(n->name));
+    *out = from + position;
+    return NULL;
 }

@@ -59,10 +59,13 @@ Error *graph_add_node(Graph *g, Str name, Str op, Str device, Node **out) MUST_C
 Error *graph_adopt_node(Graph *g, Str name, Str op, Str device, Node **out) MUST_CHECK;
 /* A node like n, of another graph, without its edges; its strings and attributes are shared: that graph must live on. */
 Error *graph_copy_node(Graph *g, const Node *n, Node **out) MUST_CHECK;
+/* Drops the nodes from `count` on, which no other node uses; functions and memory stay. */
+void graph_truncate(Graph *g, int count);
 /* An unused name that starts with prefix. */
 Str graph_unique_name(Graph *g, Str prefix);
 
 void node_add_attr(Graph *g, Node *n, Str name, Str value); /* replaces one of that name */
+void node_add_defaults(Graph *g, Node *n); /* attributes of its op that were not given, with their default values */
 void node_set_inputs(Graph *g, Node *n, const Output *inputs, int count);
 void node_add_input(Graph *g, Node *n, Output input);
 void node_add_control(Graph *g, Node *n, Node *before); /* once for each pair */
@@ -86,6 +89,8 @@ Error *node_attr_strings(const Node *n, const char *name, Str **items, int *coun
 Error *node_attr_types(const Node *n, const char *name, DataType **items, int *count) MUST_CHECK;
 Error *node_attr_shapes(const Node *n, const char *name, PartialShape **items, int *count) MUST_CHECK;
 
+/* The tensors that a named argument of the op stands for: `count` inputs or outputs from `from` on. */
+Error *node_arg_range(const Node *n, bool is_input, Str arg_name, int *from, int *count) MUST_CHECK;
 /* Which output the `position`-th tensor of the named output argument is. */
 Error *node_output_index(const Node *n, Str arg_name, int position, int *out) MUST_CHECK;
 

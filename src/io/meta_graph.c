@@ -300,6 +300,7 @@ static Error *parse_field(Arena *arena, const WireReader *r, MetaGraph *m) {
 
 Error *meta_graph_parse(Arena *arena, Str bytes, MetaGraph **out) {
     MetaGraph *m = arena_calloc(arena, 1, sizeof *m);
+    m->bytes = bytes;
     Counts n = {count_fields(bytes, 4), count_fields(bytes, 5), count_fields(bytes, 6)};
     if (n.collections < 0) return malformed("it ends in the middle of a field");
     m->collections = array(arena, n.collections, sizeof *m->collections);

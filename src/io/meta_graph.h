@@ -63,6 +63,7 @@ typedef struct AssetFile {
 
 /* Everything points into the bytes it was parsed from, or into the arena. */
 typedef struct MetaGraph {
+    Str bytes;     /* the whole message */
     Str graph_def; /* serialised; empty when there is none */
     Str *tags;
     int tag_count;

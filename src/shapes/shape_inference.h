@@ -29,6 +29,9 @@ bool shapes_inferred(const ShapeInfo *info, const Node *n);
  * inferred before from this output are not inferred again. */
 Error *shapes_set(ShapeInfo *info, Output output, const PartialShape *shape) MUST_CHECK;
 
+/* Forgets the nodes from this id on: they were taken out of the graph. */
+void shapes_forget(ShapeInfo *info, int first_id);
+
 /* What a resource or variant holds: of a variable its value, of a tensor list its elements. False when nothing is known. */
 bool shapes_handle(const ShapeInfo *info, Output output, DataType *dtype, PartialShape *shape);
 void shapes_set_handle(ShapeInfo *info, Output output, DataType dtype, const PartialShape *shape);

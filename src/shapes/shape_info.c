@@ -69,6 +69,11 @@ static NodeShapes *make_node(ShapeInfo *info, const Node *n) {
     return kept;
 }
 
+void shapes_forget(ShapeInfo *info, int first_id) {
+    for (size_t i = (size_t)first_id; i < info->node_capacity; i++) info->nodes[i] = NULL;
+    shape_info_clear_constants(info);
+}
+
 /* ---- What is known ---- */
 
 void shapes_of(const ShapeInfo *info, Output output, PartialShape *out) {

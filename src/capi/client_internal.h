@@ -1,0 +1,13 @@
+/* client_internal.h: ClientSession with the types of the C API. */
+#pragma once
+#include "base/error.h"
+#include "cluster/client_session.h"
+#include "tensorflow/c/c_api.h"
+
+Error *client_open(const TF_SessionOptions *options, Str graph_def, ClientSession **out) MUST_CHECK;
+/* Values by the step's signature; output_values are NULL before, and on error. */
+Error *client_run(ClientSession *s, ClientStep *step, TF_Tensor *const *input_values, TF_Tensor **output_values, TF_Buffer *run_metadata) MUST_CHECK;
+TF_DeviceList *client_device_list(ClientSession *s, TF_Status *status);
+
+/* A session of a graph whose first nodes and functions the client has already. */
+TF_Session *session_over(TF_Graph *graph, ClientSession *client, int sent_nodes, int sent_functions);
