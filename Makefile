@@ -2,10 +2,15 @@
 MODE ?= release
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
+ifeq ($(MODE),fuzz)
+CC := clang-14
+B := build/fuzz
+else
 B := build/$(MODE)$(if $(filter cc gcc,$(CC)),,-$(CC))
+endif
 
-ifeq ($(filter $(MODE),release debug asan tsan),)
-$(error MODE=$(MODE) is none of release, debug, asan, tsan)
+ifeq ($(filter $(MODE),release debug asan tsan fuzz),)
+$(error MODE=$(MODE) is none of release, debug, asan, tsan, fuzz)
 endif
 # Sub-makes use every core unless the caller said -j.
 PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS))
@@ -14,6 +19,7 @@ FLAGS_release := -O3 -g
 FLAGS_debug := -O0 -g
 FLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FLAGS_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes -Werror
 PKGS := libnghttp2 libuv libprotobuf-c zlib libcjson libpng libjpeg
 
@@ -33,7 +39,7 @@ HEADERS := $(patsubst include/%,%,$(wildcard include/*.h include/*/*.h include/*
 TF_NAMES := libtensorflow.so.2 libtensorflow_cc.so.2 libtensorflow_framework.so.2
 VERSION := $(shell sed -n 's/.*"rill \([0-9.]*\).*/\1/p' src/tools/cmd_version.c)
 
-.PHONY: all lib tests demo test unit check bench install deps clean
+.PHONY: all lib tests demo test unit fuzz check bench install deps clean
 .SECONDARY:
 all: deps
 	@$(MAKE) -s --no-print-directory $(PARALLEL) $(B)/rill $(B)/librill.a $(B)/librill.so
@@ -56,6 +62,12 @@ test: deps
 unit: deps
 	@scripts/install_deps.sh test
 	@python3 scripts/run_tests.py --unit-only --mode $(MODE) $(M)
+
+# Random input for every parser, FUZZ_SECONDS for each; M=image: one of them.
+FUZZ_SECONDS ?= 300
+fuzz: deps
+	@scripts/install_deps.sh test
+	@python3 scripts/run_fuzz.py --seconds $(FUZZ_SECONDS) $(M)
 
 check:
 	@python3 scripts/check_layers.py
@@ -116,6 +128,11 @@ $(B)/tests/%: tests/%.c $(B)/librill.a
 	@mkdir -p $(@D)
 	@echo "CC $<"
 	@$(CC) $(CFLAGS_ALL) $(WARN) -Itests -MMD -MP $< $(B)/librill.a -o $@ $(LIBS) -lcmocka
+
+$(B)/tests/fuzz/%_fuzz: tests/fuzz/%_fuzz.c $(B)/librill.a
+	@mkdir -p $(@D)
+	@echo "CC $<"
+	@$(CC) $(CFLAGS_ALL) $(WARN) -Itests -MMD -MP $< $(B)/librill.a -o $@ -fsanitize=fuzzer $(LIBS) -lcmocka
 
 -include $(LIB_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(TEST_BIN:=.d)
 

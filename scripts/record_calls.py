@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Records tests/ops/calls.bin: for every op of the golden cases a few valid calls, which tests/ops/malformed_test.c then makes malformed.
+"""Records tests/ops/calls.bin: for every op of the golden cases and op units a few valid calls, which tests/ops/malformed_test.c then makes malformed.
 
 A call is a GraphDef with one node "x" of the op. Its inputs are constants with the values they had in the golden case when TensorFlow ran it; handles
 and variants come from copies of the nodes that made them. The file is a message with one field, 1: the GraphDefs.
 """
+import json
 import os
 import pathlib
+import struct
 import sys
 import tempfile
 
@@ -15,7 +17,7 @@ sys.path.insert(0, str(ROOT / "tests/golden"))
 
 import tensorflow.compat.v1 as tf  # noqa: E402
 from google.protobuf.internal.encoder import _VarintBytes  # noqa: E402
-from tensorflow.core.framework import graph_pb2  # noqa: E402
+from tensorflow.core.framework import graph_pb2, tensor_pb2  # noqa: E402
 
 import golden_case  # noqa: E402
 
@@ -141,8 +143,48 @@ def values_of(case, session, tensors, feeds_list):
     return values
 
 
-def calls_of(name, counts):
-    case = golden_case.Case(str(ROOT / "tests/golden/cases"), name)
+class GoldenCase:
+    """A golden case: its graph, and what its steps feed; run() takes it through its steps."""
+
+    def __init__(self, name, tmp):
+        self.case = golden_case.Case(str(ROOT / "tests/golden/cases"), name)
+        self.graph = self.case.graph
+        self.replace = {"@TMP@": tmp, "@DATA@": golden_case.DATA}
+        feeds = [{n: golden_case.decode(self.case.json["tensors"][t], self.replace) for n, t in s["feeds"].items()} for s in self.case.json["steps"]]
+        self.feeds = [{n: v.item() if v.dtype == object and not v.shape else v for n, v in f.items()} for f in feeds]
+
+    def run(self, session):
+        for step in self.case.json["steps"]:
+            try:
+                self.case.run(session, step, self.replace)
+            except Exception:
+                pass
+
+
+class OpUnit:
+    """The same of a unit of tests/golden/ops: a JSON text, a GraphDef, the tensors."""
+
+    def __init__(self, records):
+        self.json = json.loads(records[0])
+        tensors, at = [], 0
+        while at < len(records[2]):
+            size = struct.unpack_from("<I", records[2], at)[0]
+            tensors.append(tf.make_ndarray(tensor_pb2.TensorProto.FromString(records[2][at + 4:at + 4 + size])))
+            at += 4 + size
+        self.graph = tf.Graph()
+        with self.graph.as_default():
+            tf.import_graph_def(graph_pb2.GraphDef.FromString(records[1]), name="")
+        self.feeds = [{n: tensors[t] for n, t in s.get("feeds", {}).items()} for s in self.json["steps"]]
+
+    def run(self, session):
+        for step, feeds in zip(self.json["steps"], self.feeds):
+            try:
+                session.run([step["fetches"], step.get("targets", [])], feeds)
+            except Exception:
+                pass
+
+
+def calls_of(case, counts):
     graph_def = case.graph.as_graph_def()
     case.library, case.versions = graph_def.library, graph_def.versions
     chosen, here = [], {}
@@ -155,17 +197,10 @@ def calls_of(name, counts):
         chosen.append(op)
     if not chosen:
         return
-    with tempfile.TemporaryDirectory() as tmp, case.session("", timeout_ms=700) as session:
-        replace = {"@TMP@": tmp, "@DATA@": golden_case.DATA}
-        feeds_list = [{}]
-        for step in case.json["steps"]:
-            feeds_list.append({n: golden_case.decode(case.json["tensors"][t], replace) for n, t in step["feeds"].items()})
-            try:
-                case.run(session, step, replace)
-            except Exception:
-                pass
-        feeds_list = [{n: v.item() if v.dtype == object and not v.shape else v for n, v in f.items()} for f in feeds_list]
-        values = values_of(case, session, wanted_values(chosen), feeds_list)
+    config = tf.ConfigProto(isolate_session_state=True, operation_timeout_in_ms=700, intra_op_parallelism_threads=1, inter_op_parallelism_threads=4)
+    with tf.Session(graph=case.graph, config=config) as session:
+        case.run(session)
+        values = values_of(case, session, wanted_values(chosen), [{}, *case.feeds])
     for op in chosen:
         try:
             call = Recorder(case, values).record(op)
@@ -175,13 +210,23 @@ def calls_of(name, counts):
         yield call
 
 
+def sources(counts):
+    with tempfile.TemporaryDirectory() as tmp:
+        for name in golden_case.names(str(ROOT / "tests/golden/cases")):
+            if not name.startswith("traj_"):  # whole trainings: ops that other cases have, and some wait for each other
+                yield GoldenCase(name, tmp)
+    for path in sorted((ROOT / "tests/golden/ops").glob("*.units")):
+        flat = list(tf.io.tf_record_iterator(str(path), tf.io.TFRecordOptions(compression_type="ZLIB")))
+        for i in range(0, len(flat), 3):
+            if any(counts.get(op, 0) < CALLS_PER_OP for op in json.loads(flat[i])["ops"]):
+                yield OpUnit(flat[i:i + 3])
+
+
 def main():
     counts, out, total = {}, bytearray(), 0
     os.chdir(tempfile.mkdtemp())  # some cases write files
-    for name in golden_case.names(str(ROOT / "tests/golden/cases")):
-        if name.startswith("traj_"):  # whole trainings: ops that other cases have, and some wait for each other
-            continue
-        for call in calls_of(name, counts):
+    for source in sources(counts):
+        for call in calls_of(source, counts):
             data = call.SerializeToString(deterministic=True).replace(golden_case.DATA.encode(), b"." * len(golden_case.DATA))
             out += b"\x0a" + _VarintBytes(len(data)) + data
             total += 1

@@ -19,6 +19,7 @@ PYTEST_FOLDERS = ["net", "gradients", "capi", "interop", "fault", "golden", "per
 EAGER_FOLDERS = ["tools"]  # TensorFlow 2: in a process of their own, for the others switch it off
 HELPER_FOLDERS = ["net", "gradients"]  # their C test programs also serve the tests in Python
 UNIT_TIMEOUT_S = 300
+FUZZ_SECONDS = 4  # for each target
 GOLDEN_TIMEOUT_S = 900
 PYTEST_TIMEOUT_S = 1200
 SILENCE_TIMEOUT_S = 180  # no test ended for so long
@@ -146,6 +147,14 @@ def run_ops(totals, mode):
     print("".join(f"   {line}\n" for line in text.splitlines() if line.startswith(("registry:", "op cases:"))), end="")
 
 
+def run_fuzz(totals):
+    """Replays what once failed and tries random input for a few seconds."""
+    command = [sys.executable, str(ROOT / "scripts/run_fuzz.py"), "--seconds", str(FUZZ_SECONDS)]
+    text, code = follow(command, environment("fuzz"))
+    passed, failed = counts(text, code)
+    totals.add("fuzz targets", passed, failed)
+
+
 def follow(command, env):
     """Runs a program, shows and returns what it prints; ends it and all it started when it is silent or takes too long."""
     process = subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -192,6 +201,7 @@ def run_everything(totals):
     stage(totals, "C tests, ThreadSanitizer: " + ", ".join(TSAN_MODULES), run_unit, "tsan", TSAN_MODULES)
     stage(totals, "golden values, in one process, AddressSanitizer", run_golden, "asan")
     stage(totals, "every op and type, in one process, AddressSanitizer", run_ops, "asan")
+    stage(totals, "parsers, random input, clang's sanitizers", run_fuzz)
     stage(totals, "real TensorFlow: " + ", ".join(PYTEST_FOLDERS), run_pytest, "release", PYTEST_FOLDERS)
     stage(totals, "real TensorFlow 2: " + ", ".join(EAGER_FOLDERS), run_pytest, "release", EAGER_FOLDERS)
     stage(totals, "real TensorFlow, AddressSanitizer", run_pytest, "asan", PYTEST_FOLDERS, "-m", "asan")
@@ -202,6 +212,9 @@ def run_module(totals, module):
     if not (ROOT / "tests" / module).is_dir():
         print(f"there is no tests/{module}; known: " + " ".join(sorted(p.name for p in (ROOT / "tests").iterdir() if p.is_dir())))
         sys.exit(2)
+    if module == "fuzz":
+        stage(totals, "parsers, random input, clang's sanitizers", run_fuzz)
+        return
     if module == "golden":
         stage(totals, "golden values, in one process, AddressSanitizer", run_golden, "asan")
         stage(totals, "every op and type, in one process, AddressSanitizer", run_ops, "asan")

@@ -51,7 +51,7 @@ static bool read_arg(Str bytes, ArgInfo *arg) {
     WireReader r = wire_reader(bytes);
     while (wire_next(&r)) {
         if (r.field == 1 && r.type == WIRE_BYTES) arg->name = r.bytes;
-        if (r.field == 3 && r.type == WIRE_VARINT && dtype_is_valid((int)r.number)) arg->type = (DataType)r.number;
+        if (r.field == 3 && r.type == WIRE_VARINT && r.number < DT_COUNT && dtype_is_valid((int)r.number)) arg->type = (DataType)r.number;
         if (r.field == 4 && r.type == WIRE_BYTES) arg->type_attr = r.bytes;
         if (r.field == 5 && r.type == WIRE_BYTES) arg->number_attr = r.bytes;
         if (r.field == 6 && r.type == WIRE_BYTES) arg->type_list_attr = r.bytes;
@@ -72,6 +72,7 @@ static bool read_attr_def(Str bytes, AttrInfo *attr) {
 
 static bool read_signature(Arena *arena, Str op_def, OpInfo *info) {
     int counts[5] = {0};
+    *info = (OpInfo){0}; /* of several signatures the last one counts */
     WireReader r = wire_reader(op_def);
     while (wire_next(&r))
         if (r.field < 5) counts[r.field]++;

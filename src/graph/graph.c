@@ -281,7 +281,7 @@ static Error *args_types(Graph *g, const Node *n, const ArgInfo *args, int arg_c
         int count;
         Error *err = arg_types(n, &args[i], *types + at, &count);
         if (err) return err;
-        for (int j = at; args[i].is_ref && j < at + count; j++) (*types)[j] = (DataType)((*types)[j] + DT_REF);
+        for (int j = at; args[i].is_ref && j < at + count; j++) (*types)[j] = (DataType)(dtype_base((*types)[j]) + DT_REF);
         at += count;
     }
     return NULL;

@@ -27,6 +27,8 @@ const OpDef sample_box_ops[] = {
     {0},
 };
 
+enum { MAX_ATTEMPTS = 1 << 20 }; /* a crop not found by then is not there; the attribute may say 2^31 - 1 */
+
 typedef struct SampleState {
     RandomState random; /* first: of the forms with a state */
     bool stateless, has_cover;
@@ -260,7 +262,7 @@ static Error *sample_box(KernelContext *k) {
                         : random_state_reserve(&st->random, (uint64_t)st->attempts);
     PhiloxStream stream = philox_stream(random);
     bool found = false;
-    for (int64_t i = 0; i < st->attempts && !found; i++) {
+    for (int64_t i = 0; i < st->attempts && i < MAX_ATTEMPTS && !found; i++) {
         float aspect = uniform_float(philox_stream_next(&stream)) * (st->aspect[1] - st->aspect[0]) + st->aspect[0];
         found = draw_crop(&stream, width, height, st->area, aspect, &crop) && shows_enough(crop, cover, objects, count);
     }

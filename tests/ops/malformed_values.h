@@ -83,7 +83,7 @@ static const Pattern patterns[] = {
     {"a scalar of 2^31-1", FIXED, ALL, 0, {0}, 2147483647.0L},
     {"a scalar of 2^62", FIXED, ALL, 0, {0}, 4611686018427387904.0L},
     {"two of 2^33", FIXED, ALL, 1, {2}, 8589934592.0L},
-    {"three of 2^21", FIXED, ALL, 1, {3}, 2097152.0L},
+    {"three of 2^24", FIXED, ALL, 1, {3}, 16777216.0L},
     {"four of 2^16", FIXED, ALL, 1, {4}, 65536.0L},
     {"four of 0", FIXED, ALL, 1, {4}, 0},
 };
