@@ -33,8 +33,8 @@ static Error *run_kernel(const Evaluator *e, const Node *n, const KernelDef *def
             error_free(k.error);
         else
             err = k.error;
-        if (state && def->clear) def->clear(state);
     }
+    if (state && def->clear) def->clear(state);
     free(state);
     free(refs);
     cancel_clear(&cancel);
