@@ -13,6 +13,7 @@ typedef struct ClientSessionOptions {
     Str target;                 /* "" or "local": in this process; "grpc://host:port" */
     Str config;                 /* serialised ConfigProto */
     int64_t connect_timeout_ms; /* how long a master that cannot be reached is tried; 0: 60 s */
+    struct Transport *transport; /* (optional) the way to the master, outlives the session: of a cluster within this process. Else sockets */
 } ClientSessionOptions;
 
 typedef struct ClientStep {

@@ -23,7 +23,7 @@ enum { CONNECT_TIMEOUT_MS = 60000, RETRY_MS = 200 };
 typedef struct MasterClient {
     ClientSession base;
     char *target; /* "grpc://host:port" */
-    Transport *transport;
+    Transport *transport; /* NULL: somebody else's */
     Channel *channel;
     char *handle;
     pthread_mutex_t extend_mutex; /* guards version: one extend at a time */
@@ -54,7 +54,7 @@ static Error *call(MasterClient *c, const char *method, const ProtobufCMessage *
 static void client_free(ClientSession *base) {
     MasterClient *c = (MasterClient *)base;
     channel_unref(c->channel);
-    transport_free(c->transport);
+    if (c->transport) transport_free(c->transport);
     pthread_mutex_destroy(&c->extend_mutex);
     free(c->handle);
     free(c->target);
@@ -70,12 +70,12 @@ static Error *client_new(const ClientSessionOptions *options, MasterClient **out
     c->target = str_dup(options->target);
     c->base.timeout_ms = config->operation_timeout_in_ms;
     pb__config_proto__free_unpacked(config, NULL);
-    err = transport_grpc_new(NULL, &c->transport);
+    if (!options->transport) err = transport_grpc_new(NULL, &c->transport);
     if (err) {
         client_free(&c->base);
         return err;
     }
-    c->channel = transport_channel(c->transport, str_slice(options->target, 7, options->target.len));
+    c->channel = transport_channel(options->transport ? options->transport : c->transport, str_slice(options->target, 7, options->target.len));
     *out = c;
     return NULL;
 }

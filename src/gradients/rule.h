@@ -53,13 +53,6 @@ void rule_set_reduced_to(Builder *b, Rule *r, int i, Output g, Output full_shape
     ROW(gather)             \
     ROW(segment)            \
     ROW(diag)               \
-    ROW(linalg)             \
-    ROW(factors)            \
-    ROW(einsum)             \
-    ROW(fft)                \
-    ROW(sparse)             \
-    ROW(image)              \
-    ROW(quantize)           \
     ROW(variable)           \
     ROW(control_flow)       \
     ROW(tensor_array)       \

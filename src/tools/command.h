@@ -8,7 +8,7 @@
 /* argv[0] is the subcommand's name; returns the exit code. */
 typedef int CommandFn(int argc, char **argv);
 
-CommandFn cmd_serve, cmd_up, cmd_stop, cmd_status, cmd_ops, cmd_version, cmd_graph, cmd_ckpt, cmd_records, cmd_events;
+CommandFn cmd_serve, cmd_up, cmd_run, cmd_stop, cmd_status, cmd_ops, cmd_version, cmd_graph, cmd_ckpt, cmd_records, cmd_events;
 /* Of those that have subcommands of their own. */
 CommandFn graph_run, graph_show, graph_ops, graph_dot;
 CommandFn ckpt_ls, ckpt_cat, ckpt_diff, ckpt_verify;

@@ -11,6 +11,7 @@ static const struct {
 } commands[] = {
     {"serve", cmd_serve, "runs one task of a cluster"},
     {"up", cmd_up, "runs a whole cluster on this machine, with a program on every task"},
+    {"run", cmd_run, "runs a TensorFlow 1-style script with Rill servers"},
     {"stop", cmd_stop, "ends every task of a running cluster"},
     {"status", cmd_status, "shows the tasks, devices and sessions of a running cluster"},
     {"graph", cmd_graph, "runs and shows SavedModels, MetaGraphs and GraphDefs"},

@@ -1,0 +1,17 @@
+/* task_internal.h: the struct behind RillTask, and what the process shares. */
+#pragma once
+#include "cluster/server.h"
+#include "cluster/spec.h"
+#include "net/transport.h"
+#include "rill/task.h"
+#include "train/flags.h"
+
+struct RillTask {
+    const ClusterSpec *cluster; /* NULL: on its own */
+    const ProgramFlags *flags;
+    char *job, *target, *device;
+    int index;
+    Server *server;       /* NULL: on its own */
+    Transport *transport; /* of a cluster in this process: a client's way to the task; NULL: by the target's address */
+    int exit_code;
+};
