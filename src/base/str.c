@@ -79,24 +79,28 @@ bool str_to_int64(Str s, int64_t *out) {
     return true;
 }
 
-static int utf8_length(const unsigned char *p) {
+size_t str_utf8_length(Str s, size_t i) {
+    const unsigned char *p = (const unsigned char *)s.ptr + i;
+    if (i >= s.len) return 0;
     if (p[0] < 0x80) return 1;
-    int n = p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80) return 0;
+    size_t n = p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
+    if (n > s.len - i) return 0;
+    for (size_t k = 1; k < n; k++)
+        if ((p[k] & 0xc0) != 0x80) return 0;
     if (n == 3 && ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f))) return 0;
     if (n == 4 && ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))) return 0;
     return n;
 }
 
 void str_make_utf8(char *text) {
-    for (unsigned char *p = (unsigned char *)text; *p;) {
-        int n = utf8_length(p);
+    Str s = str_of(text);
+    for (size_t i = 0; i < s.len;) {
+        size_t n = str_utf8_length(s, i);
         if (n == 0) {
-            *p = '?';
+            text[i] = '?';
             n = 1;
         }
-        p += n;
+        i += n;
     }
 }
 
@@ -116,6 +120,13 @@ void strbuf_add(StrBuf *b, Str s) {
 
 void strbuf_addc(StrBuf *b, char c) {
     strbuf_add(b, (Str){&c, 1});
+}
+
+void strbuf_add_utf8(StrBuf *b, uint32_t character) {
+    static const unsigned char lead[] = {0, 0xc0, 0xe0, 0xf0};
+    int more = character < 0x80 ? 0 : character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
+    strbuf_addc(b, (char)(lead[more] | character >> (6 * more)));
+    for (int i = more - 1; i >= 0; i--) strbuf_addc(b, (char)(0x80 | (character >> (6 * i) & 63)));
 }
 
 void strbuf_addf(StrBuf *b, const char *fmt, ...) {

@@ -31,6 +31,7 @@ Str str_trim(Str s);               /* without spaces at both ends */
 uint64_t str_hash(Str s);
 char *str_dup(Str s); /* malloc, 0-terminated */
 bool str_to_int64(Str s, int64_t *out);  /* whole text, optional sign; false on anything else */
+size_t str_utf8_length(Str s, size_t i); /* bytes of the UTF-8 character at s[i]; 0 when there is none */
 void str_make_utf8(char *text);          /* in place: bytes that are not UTF-8 become '?' */
 
 /* Takes the part before the first `sep` off the front of *rest; the whole of it when there is none. */
@@ -43,6 +44,7 @@ typedef struct StrBuf {
 
 void strbuf_add(StrBuf *b, Str s);
 void strbuf_addc(StrBuf *b, char c);
+void strbuf_add_utf8(StrBuf *b, uint32_t character);
 void strbuf_addf(StrBuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void strbuf_clear(StrBuf *b);    /* frees; may be used again */
 char *strbuf_detach(StrBuf *b);  /* the text, the caller's to free; never NULL */

@@ -91,17 +91,6 @@ static int64_t file_index(const Header *h, int64_t i) {
     return at;
 }
 
-static void put_utf8(StrBuf *b, uint32_t c) {
-    if (c < 0x80) {
-        strbuf_addc(b, (char)c);
-        return;
-    }
-    int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    static const unsigned char lead[] = {0, 0xc0, 0xe0, 0xf0};
-    strbuf_addc(b, (char)(lead[more] | c >> (6 * more)));
-    for (int i = more - 1; i >= 0; i--) strbuf_addc(b, (char)(0x80 | (c >> (6 * i) & 63)));
-}
-
 /* One element of S or U: up to the zeros at its end. */
 static void read_text(const Header *h, const char *from, size_t size, TString *to) {
     StrBuf text = {0};
@@ -113,7 +102,7 @@ static void read_text(const Header *h, const char *from, size_t size, TString *t
             uint32_t c;
             memcpy(&c, from + i, 4);
             if (h->order == '>') c = __builtin_bswap32(c);
-            if (c && c < 0x110000) put_utf8(&text, c);
+            if (c && c < 0x110000) strbuf_add_utf8(&text, c);
         }
     }
     size_t len = text.len;

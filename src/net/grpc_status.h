@@ -11,10 +11,6 @@
 char *grpc_message_encode(Str text);
 char *grpc_message_decode(Str text);
 
-/* "-bin" headers: base64; written without padding, read with or without. */
-char *base64_encode(Str bytes);
-bool base64_decode(Str text, StrBuf *out);
-
 /* grpc-status-details-bin, as TensorFlow's tasks fill it: which flags an error has. */
 void grpc_details_encode(const Error *err, StrBuf *out);
 bool grpc_details_decode(Str bytes, Error *err); /* sets the flags; false when malformed */

@@ -63,13 +63,6 @@ static int hex_digit(char c) {
     return isdigit((unsigned char)c) ? c - '0' : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10 : -1;
 }
 
-static void put_utf8(StrBuf *out, unsigned c) {
-    int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    static const unsigned char lead[] = {0, 0xc0, 0xe0, 0xf0};
-    strbuf_addc(out, (char)(lead[more] | c >> (6 * more)));
-    for (int i = more - 1; i >= 0; i--) strbuf_addc(out, (char)(0x80 | (c >> (6 * i) & 63)));
-}
-
 /* After a backslash. */
 static bool take_escape(TextReader *r, StrBuf *out) {
     static const char letters[] = "abfnrtv\\'\"?", meaning[] = "\a\b\f\n\r\t\v\\'\"?";
@@ -90,7 +83,7 @@ static bool take_escape(TextReader *r, StrBuf *out) {
         if (most == 2)
             strbuf_addc(out, (char)v);
         else
-            put_utf8(out, v);
+            strbuf_add_utf8(out, v);
     } else {
         return false;
     }

@@ -2,34 +2,22 @@
 #include "tensor/json.h"
 
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 
+#include "base/base64.h"
 #include "tensor/number.h"
 #include "tensor/print.h"
 
-/* Bytes of the UTF-8 sequence at s[i]; 0 when it is none. */
-static size_t utf8_length(Str s, size_t i) {
-    unsigned char c = (unsigned char)s.ptr[i];
-    size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-    if (!n || i + n > s.len) return 0;
-    for (size_t k = 1; k < n; k++)
-        if (((unsigned char)s.ptr[i + k] & 0xc0) != 0x80) return 0;
-    unsigned char second = n > 1 ? (unsigned char)s.ptr[i + 1] : 0;
-    if ((c == 0xe0 && second < 0xa0) || (c == 0xed && second > 0x9f)) return 0; /* too long; a surrogate */
-    if ((c == 0xf0 && second < 0x90) || (c == 0xf4 && second > 0x8f)) return 0;
-    return n;
-}
-
 static bool is_utf8(Str s) {
     for (size_t i = 0, n; i < s.len; i += n)
-        if (!(n = utf8_length(s, i))) return false;
+        if (!(n = str_utf8_length(s, i))) return false;
     return true;
 }
 
 void json_print_str(StrBuf *out, Str s) {
     strbuf_addc(out, '"');
     for (size_t i = 0, n; i < s.len; i += n) {
-        n = utf8_length(s, i);
+        n = str_utf8_length(s, i);
         unsigned char c = (unsigned char)s.ptr[i];
         if (!n) {
             strbuf_add(out, STR("\xef\xbf\xbd"));
@@ -47,26 +35,15 @@ void json_print_str(StrBuf *out, Str s) {
     strbuf_addc(out, '"');
 }
 
-static void print_base64(StrBuf *out, Str s) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < s.len; i += 3) {
-        unsigned v = 0;
-        for (size_t k = 0; k < 3; k++) v = v << 8 | (i + k < s.len ? (unsigned char)s.ptr[i + k] : 0);
-        strbuf_addc(out, digits[v >> 18]);
-        strbuf_addc(out, digits[v >> 12 & 63]);
-        strbuf_addc(out, i + 1 < s.len ? digits[v >> 6 & 63] : '=');
-        strbuf_addc(out, i + 2 < s.len ? digits[v & 63] : '=');
-    }
-}
-
 void json_print_bytes(StrBuf *out, Str s) {
     if (is_utf8(s)) {
         json_print_str(out, s);
         return;
     }
-    strbuf_add(out, STR("{\"b64\": \""));
-    print_base64(out, s);
-    strbuf_add(out, STR("\"}"));
+    static const char *const padding[] = {"", "==", "="};
+    char *text = base64_encode(s);
+    strbuf_addf(out, "{\"b64\": \"%s%s\"}", text, padding[s.len % 3]);
+    free(text);
 }
 
 static bool print_special(StrBuf *out, double v) {

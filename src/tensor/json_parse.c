@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/memory.h"
 #include "tensor/json.h"
 #include "tensor/number.h"
@@ -33,24 +34,6 @@ static Error *wrong(const Parser *p, const char *what) {
 
 /* ---- Strings ---- */
 
-static void put_utf8(StrBuf *out, unsigned c) {
-    if (c < 0x80) {
-        strbuf_addc(out, (char)c);
-    } else if (c < 0x800) {
-        strbuf_addc(out, (char)(0xc0 | c >> 6));
-        strbuf_addc(out, (char)(0x80 | (c & 63)));
-    } else if (c < 0x10000) {
-        strbuf_addc(out, (char)(0xe0 | c >> 12));
-        strbuf_addc(out, (char)(0x80 | (c >> 6 & 63)));
-        strbuf_addc(out, (char)(0x80 | (c & 63)));
-    } else {
-        strbuf_addc(out, (char)(0xf0 | c >> 18));
-        strbuf_addc(out, (char)(0x80 | (c >> 12 & 63)));
-        strbuf_addc(out, (char)(0x80 | (c >> 6 & 63)));
-        strbuf_addc(out, (char)(0x80 | (c & 63)));
-    }
-}
-
 static bool parse_hex4(Parser *p, unsigned *out) {
     *out = 0;
     for (int i = 0; i < 4; i++, p->at++) {
@@ -70,7 +53,7 @@ static bool parse_unicode(Parser *p, StrBuf *out) {
         if (!parse_hex4(p, &low) || low < 0xdc00 || low > 0xdfff) return false;
         c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
     }
-    put_utf8(out, c);
+    strbuf_add_utf8(out, c);
     return true;
 }
 
@@ -99,30 +82,6 @@ static Error *parse_quoted(Parser *p, StrBuf *out) {
     return NULL;
 }
 
-static int base64_digit(char c) {
-    if (c >= 'A' && c <= 'Z') return c - 'A';
-    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-    if (c >= '0' && c <= '9') return c - '0' + 52;
-    if (c == '+' || c == '-') return 62;
-    return c == '/' || c == '_' ? 63 : -1;
-}
-
-static bool decode_base64(Str text, StrBuf *out) {
-    unsigned bits = 0;
-    int have = 0;
-    for (size_t i = 0; i < text.len && text.ptr[i] != '='; i++) {
-        int digit = base64_digit(text.ptr[i]);
-        if (digit < 0) return false;
-        bits = bits << 6 | (unsigned)digit;
-        have += 6;
-        if (have >= 8) {
-            have -= 8;
-            strbuf_addc(out, (char)(bits >> have));
-        }
-    }
-    return true;
-}
-
 /* {"b64": "..."} */
 static Error *parse_encoded(Parser *p, StrBuf *out) {
     StrBuf key = {0}, text = {0};
@@ -136,7 +95,7 @@ static Error *parse_encoded(Parser *p, StrBuf *out) {
     if (!err) err = p->at < p->end && *p->at == '"' ? parse_quoted(p, &text) : wrong(p, "expected a string");
     skip_space(p);
     if (!err && (p->at >= p->end || *p->at++ != '}')) err = wrong(p, "expected }");
-    if (!err && !decode_base64(strbuf_str(&text), out)) err = wrong(p, "not base64");
+    if (!err && !base64_decode(strbuf_str(&text), out)) err = wrong(p, "not base64");
     strbuf_clear(&key);
     strbuf_clear(&text);
     return err;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/base64.h"
 #include "unit_test.h"
 
 static void comparing_and_cutting(void **state) {
@@ -97,8 +98,50 @@ static void an_arena_holds_until_it_is_freed(void **state) {
     arena_free(a);
 }
 
+static void base64_is_coded_with_and_without_padding(void **state) {
+    (void)state;
+    const char *rows[][2] = {{"", ""},           {"f", "Zg"}, {"fo", "Zm8"}, {"foo", "Zm9v"}, {"foobar", "Zm9vYmFy"},
+                             {"\xff\xfe", "//4"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char *text = base64_encode(str_of(rows[i][0]));
+        assert_string_equal(text, rows[i][1]);
+        free(text);
+        StrBuf out = {0};
+        assert_true(base64_decode(str_of(rows[i][1]), &out));
+        assert_true(str_is(strbuf_str(&out), rows[i][0]));
+        strbuf_clear(&out);
+    }
+    StrBuf out = {0};
+    assert_true(base64_decode(STR("Zg=="), &out));
+    assert_true(str_is(strbuf_str(&out), "f"));
+    assert_false(base64_decode(STR("Z"), &out));
+    assert_false(base64_decode(STR("Zm9*"), &out));
+    strbuf_clear(&out);
+}
+
+static void characters_are_coded_as_utf8(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t character;
+        const char *text;
+    } rows[] = {{'a', "a"}, {0x7f, "\x7f"}, {0xe9, "\xc3\xa9"}, {0x20ac, "\xe2\x82\xac"}, {0x1f600, "\xf0\x9f\x98\x80"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        StrBuf b = {0};
+        strbuf_add_utf8(&b, rows[i].character);
+        assert_string_equal(b.ptr, rows[i].text);
+        assert_int_equal(str_utf8_length(strbuf_str(&b), 0), b.len);
+        if (b.len > 1) assert_int_equal(str_utf8_length((Str){b.ptr, b.len - 1}, 0), 0);
+        strbuf_clear(&b);
+    }
+    assert_int_equal(str_utf8_length(STR("\xed\xa0\x80"), 0), 0); /* half of a pair */
+    assert_int_equal(str_utf8_length(STR("\xc0\x80"), 0), 0);     /* longer than needed */
+    assert_int_equal(str_utf8_length(STR("\xff"), 0), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(base64_is_coded_with_and_without_padding),
+        cmocka_unit_test(characters_are_coded_as_utf8),
         cmocka_unit_test(comparing_and_cutting), cmocka_unit_test(taking_parts_off_the_front), cmocka_unit_test(whole_numbers_only),
         cmocka_unit_test(hashes_differ), cmocka_unit_test(a_buffer_grows), cmocka_unit_test(an_arena_holds_until_it_is_freed),
     };

@@ -83,27 +83,6 @@ static void long_messages_are_cut_between_characters(void **state) {
     free(back);
 }
 
-static void base64_is_coded_with_and_without_padding(void **state) {
-    (void)state;
-    const char *rows[][2] = {{"", ""},           {"f", "Zg"}, {"fo", "Zm8"}, {"foo", "Zm9v"}, {"foobar", "Zm9vYmFy"},
-                             {"\xff\xfe", "//4"}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        char *text = base64_encode(str_of(rows[i][0]));
-        assert_string_equal(text, rows[i][1]);
-        free(text);
-        StrBuf out = {0};
-        assert_true(base64_decode(str_of(rows[i][1]), &out));
-        assert_true(str_is(strbuf_str(&out), rows[i][0]));
-        strbuf_clear(&out);
-    }
-    StrBuf out = {0};
-    assert_true(base64_decode(STR("Zg=="), &out));
-    assert_true(str_is(strbuf_str(&out), "f"));
-    assert_false(base64_decode(STR("Z"), &out));
-    assert_false(base64_decode(STR("Zm9*"), &out));
-    strbuf_clear(&out);
-}
-
 static void flags_travel_in_the_payload_container(void **state) {
     (void)state;
     Error *err = error_new(CODE_ABORTED, "x");
@@ -238,7 +217,6 @@ int main(void) {
         cmocka_unit_test(timeouts_are_written_and_come_back_not_shorter),
         cmocka_unit_test(messages_are_percent_coded),
         cmocka_unit_test(long_messages_are_cut_between_characters),
-        cmocka_unit_test(base64_is_coded_with_and_without_padding),
         cmocka_unit_test(flags_travel_in_the_payload_container),
         cmocka_unit_test(errors_come_back_from_trailers),
         cmocka_unit_test(a_message_is_put_together_from_any_pieces),

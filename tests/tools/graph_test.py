@@ -113,6 +113,31 @@ def test_saved_model_of_tensorflow_1(rill, old_model):
     assert list(got["ids"]) == [1], "the asset is looked for where the model is"
 
 
+def test_simple_save_and_init_ops_of_old(rill, tmp_path):
+    """simple_save with an init op in the collection that came before saved_model_main_op; a ref variable not restored."""
+    with tf.Graph().as_default(), tf1.Session() as s:
+        x = tf1.placeholder(tf.float32, [None], name="x")
+        w = tf1.get_variable("w", initializer=3.0, use_resource=False)
+        local = tf1.get_variable("local", initializer=7.0, collections=[tf1.GraphKeys.LOCAL_VARIABLES], use_resource=False)
+        s.run([tf1.global_variables_initializer(), tf1.local_variables_initializer()])
+        tf1.saved_model.simple_save(s, str(tmp_path / "simple"), {"x": x}, {"y": x * w + local},
+                                    legacy_init_op=tf1.local_variables_initializer())
+    got = outputs(rill("graph", "run", tmp_path / "simple", "--input", "x=[1, 2]", "--json"))
+    assert list(got["y"]) == [10, 13]
+
+
+def test_ragged_inputs(rill, tmp_path):
+    class Sums(tf.Module):
+        @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.float32)])
+        def sums(self, rows):
+            return {"sums": tf.reduce_sum(rows, 1)}
+
+    model = Sums()
+    tf.saved_model.save(model, str(tmp_path / "ragged"), signatures={"serving_default": model.sums})
+    got = outputs(rill("graph", "run", tmp_path / "ragged", "--input", "rows=[1, 2, 4]", "--input", "rows_1=[0, 1, 3]", "--json"))
+    assert list(got["sums"]) == [1, 6]
+
+
 def test_wrong_tags_signatures_and_inputs_are_named(rill, old_model):
     model = old_model / "saved"
     assert "{ serve }, { serve,small }" in rill("graph", "run", model, "--tags", "gpu", code=1).err
