@@ -32,10 +32,12 @@ class Row:
 
 
 class Program:
-    """A small graph of its own and steps on it, for ops with state; function(p) builds it, see unit.ProgramBuilder."""
+    """A small graph of its own and steps on it, for ops with state; function(p) builds it, see unit.ProgramBuilder. types: it is made
+    once for each, as p.T. version: of a graph so old that its ops were allowed."""
 
-    def __init__(self, name, ops, family, function, tolerance):
-        self.name, self.ops, self.family, self.function, self.tolerance = name, ops, family, function, tolerance
+    def __init__(self, name, ops, family, function, tolerance, types, version):
+        self.name, self.ops, self.family, self.function, self.tolerance, self.types = name, ops, family, function, tolerance, types
+        self.version = version
 
 
 class Call:
@@ -60,9 +62,9 @@ def cases(names, types=None, rtol=None, atol=None, double=None, gradient=True, p
     return register
 
 
-def program(names, rtol=None, atol=None):
+def program(names, rtol=None, atol=None, types=(None,), version=None):
     def register(function):
-        PROGRAMS.append(Program(function.__name__, names.split(), FAMILIES[-1], function, (rtol, atol, None)))
+        PROGRAMS.append(Program(function.__name__, names.split(), FAMILIES[-1], function, (rtol, atol, None), types, version))
         return function
     return register
 

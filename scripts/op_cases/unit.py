@@ -4,7 +4,10 @@ A file is a compressed TFRecord file with three records for each unit: a JSON te
 TensorProto after its length (4 bytes, little-endian). See tests/golden/README.md.
 """
 import json
+import os
+import shutil
 import struct
+import tempfile
 
 import numpy as np
 import tensorflow as tf
@@ -14,6 +17,7 @@ from tensorflow.python.framework import op_def_library, ops as framework_ops
 from . import table
 
 v1 = tf.compat.v1
+DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "tests", "golden", "data")
 TIMEOUT_MS = 20000
 RTOL = {"float32": 2e-5, "float64": 1e-9, "float16": 4e-3, "bfloat16": 3e-2, "complex64": 2e-5, "complex128": 1e-9}
 ATOL = {"float32": 2e-6, "float64": 1e-12, "float16": 1e-3, "bfloat16": 1e-2, "complex64": 2e-6, "complex128": 1e-12}
@@ -50,24 +54,24 @@ class Unit:
             self.tensors.append(proto)
         return self.ids[proto]
 
-    def run(self, session, feeds, fetches, targets=(), record=True):
-        """Runs a step and records it. The values, or None after an error."""
-        names = [f if isinstance(f, str) else f.name for f in fetches]
-        goals = [t if isinstance(t, str) else t.name for t in targets]
+    def run(self, session, feeds, fetches, targets=(), names_of_paths=None):
+        """Runs a step and records it. The values, or None after an error. names_of_paths: see ProgramBuilder."""
+        pairs = list((names_of_paths or {}).items())
+        names, goals = [f.name for f in fetches], [t.name for t in targets]
         step = {"feeds": {k.name: self.keep(v) for k, v in feeds.items()}, "fetches": names}
         if goals:
             step["targets"] = goals
         try:
-            values = session.run([list(fetches), list(targets)], feeds)[0]
-            step["expect"] = [self.keep(v, f.dtype.base_dtype if f.dtype.is_quantized else None) for f, v in zip(fetches, values)]
+            values = session.run([list(fetches), list(targets)], {k: replace_bytes(v, pairs) if pairs else v for k, v in feeds.items()})[0]
+            backward = [(new, old) for old, new in pairs]
+            step["expect"] = [self.keep(replace_bytes(v, backward) if pairs else v, f.dtype.base_dtype if f.dtype.is_quantized else None) for f, v in zip(fetches, values)]
         except tf.errors.OpError as e:
             if "No OpKernel was registered" in str(e) or "has constraint on attr" in str(e) or "Could not find device for node" in str(e):
                 raise Unsupported(str(e)) from None
             values = None
             step["code"] = e.error_code
             step["message"] = own_message(e.message)
-        if record:
-            self.json["steps"].append(step)
+        self.json["steps"].append(step)
         return values
 
     def records(self):
@@ -256,32 +260,63 @@ def op_units(op, row, op_def, rows):
 # ---- Programs ----
 
 class ProgramBuilder:
-    """Given to a program: it builds in the default graph, then calls run()."""
+    """Given to a program: it builds in the default graph, then calls run(). In fed and fetched strings @TMP@ stands for an empty
+    directory of this program, @DATA@ for tests/golden/data."""
 
-    def __init__(self, unit, graph):
-        self.unit, self.graph, self.session = unit, graph, None
+    def __init__(self, unit, graph, dtype, tmp):
+        self.unit, self.graph, self.session, self.tmp = unit, graph, None, tmp
         self.rng = np.random.default_rng(7)
+        self.dtype = tf.dtypes.as_dtype(dtype or "float32")
+        self.T = self.dtype.as_numpy_dtype
 
     def start(self):
         """The graph is complete."""
+        self.graph.finalize()
         self.unit.graph = self.graph.as_graph_def().SerializeToString(deterministic=True)
         self.session = v1.Session(graph=self.graph, config=config())
 
     def run(self, fetches=(), feeds=None, targets=()):
         if self.session is None:
             self.start()
-        return self.unit.run(self.session, feeds or {}, list(fetches), list(targets))
+        return self.unit.run(self.session, feeds or {}, list(fetches), list(targets), {b"@TMP@": self.tmp.encode(), b"@DATA@": DATA.encode()})
 
-    def values(self, shape=(), low=-4, high=4, dtype=np.float32):
-        return table.random_values(self.rng, shape, low, high, dtype)
+    def values(self, shape=(), low=-4, high=4, dtype=None):
+        return table.random_values(self.rng, shape, low, high, self.T if dtype is None else dtype)
+
+    def placeholder(self, name, dtype=None, shape=None):
+        return v1.placeholder(dtype or self.dtype, shape, name=name)
 
 
-def program_unit(program):
-    unit = Unit(program.name, program.ops, {}, "", None, program.tolerance)
-    graph = tf.Graph()
-    with graph.as_default():
-        builder = ProgramBuilder(unit, graph)
-        program.function(builder)
-        if builder.session is not None:
-            builder.session.close()
-    return unit
+def program_units(program):
+    for dtype in program.types:
+        unit = Unit(program.name, program.ops, {"T": dtype} if dtype else {}, "", dtype, program.tolerance)
+        graph = tf.Graph()
+        tmp = tempfile.mkdtemp(prefix="rill-ops-")
+        try:
+            with graph.as_default():
+                if program.version:
+                    pretend_old(program.version)
+                builder = ProgramBuilder(unit, graph, dtype, tmp)
+                program.function(builder)
+                if builder.session is not None:
+                    builder.session.close()
+        finally:
+            shutil.rmtree(tmp)
+        yield unit
+
+
+def replace_bytes(value, pairs):
+    """In every string of a value."""
+    def of_one(x):
+        for old, new in pairs:
+            x = x.replace(old, new)
+        return x
+    if isinstance(value, bytes):
+        return of_one(value)
+    value = np.asarray(value)
+    if value.dtype != object:
+        return value
+    out = np.empty(value.shape, object)
+    for i in np.ndindex(value.shape):
+        out[i] = of_one(value[i] if isinstance(value[i], bytes) else value[i].encode())
+    return out

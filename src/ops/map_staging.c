@@ -205,6 +205,8 @@ static AttemptResult try_put(Waiter *w) {
     for (int i = 0; i < op->count; i++) bytes += (int64_t)tensor_bytes(op->values[i]);
     if (!known && m->capacity > 0 && (int64_t)m->count >= m->capacity) return ATTEMPT_NOTHING;
     if (m->memory_limit > 0 && m->bytes + bytes > m->memory_limit) return ATTEMPT_NOTHING;
+    /* A whole entry for a key that has one is dropped; a part of one is an error. */
+    if (known && m->items[at].complete && op->count == m->components) return ATTEMPT_DONE;
     for (int i = 0; known && i < op->count; i++)
         if (m->items[at].complete || m->items[at].values[op->indices[i]]) {
             w->error = error_invalid("The tensor for index '%d' for key '%lld' was already initialized", op->indices[i],

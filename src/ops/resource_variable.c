@@ -300,7 +300,7 @@ static Error *count_locked(KernelContext *k, Variable *v) {
     Error *err = variable_write_locked(k, 0, v, kernel_output_type(k, 0));
     if (err) return err;
     Tensor *value = v->value;
-    if (value->count != 1) return error_invalid("input is not a scalar: %s", shape_text(&value->shape).text);
+    if (value->shape.rank != 0) return error_invalid("input is not a scalar: %s", shape_text(&value->shape).text);
     int64_t now = tensor_index(value, 0);
     if (now >= s->limit) return error_new(CODE_OUT_OF_RANGE, "Reached limit of %lld", (long long)s->limit);
     kernel_set_output(k, 0, value->dtype == DT_INT32 ? tensor_scalar_i32((int32_t)now) : tensor_scalar_i64(now));

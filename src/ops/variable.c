@@ -208,7 +208,7 @@ static Error *count_locked(KernelContext *k, Variable *v) {
     const CountState *s = k->state;
     Tensor *value = v->value;
     if (!value) return uninitialised(v);
-    if (value->count != 1) return error_invalid("input is not a scalar: %s", shape_text(&value->shape).text);
+    if (value->shape.rank != 0) return error_invalid("input is not a scalar: %s", shape_text(&value->shape).text);
     if (value->dtype != DT_INT32 && value->dtype != DT_INT64) return error_invalid("CountUpTo needs integers");
     int64_t now = tensor_index(value, 0);
     if (now >= s->limit) return error_new(CODE_OUT_OF_RANGE, "Reached limit of %lld", (long long)s->limit);

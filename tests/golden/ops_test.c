@@ -24,6 +24,7 @@ typedef struct Totals {
     StrMap ops, types;         /* op, "op type": (void *)1, or 2 when a step failed */
     PathList names;            /* owns the keys */
     int units, steps, passed, failed_units;
+    char *data_dir;
     int lacking; /* units of an op or a type that Rill lacks */
 } Totals;
 
@@ -31,6 +32,7 @@ typedef struct Unit {
     const cJSON *json;
     Tensor **tensors;
     int tensor_count;
+    const char *tmp_dir, *data_dir; /* what @TMP@ and @DATA@ stand for in strings */
     DirectSession *session;
     StrBuf problems;
     int problem_count;
@@ -42,6 +44,26 @@ static void die(Error *err) {
     exit(2);
 }
 
+static bool replace_at(StrBuf *b, Str text, size_t *at, Str name, const char *by) {
+    if (!str_starts(str_slice(text, *at, text.len), name)) return false;
+    strbuf_add(b, str_of(by));
+    *at += name.len;
+    return true;
+}
+
+static void replace_paths(const Unit *u, Tensor *t) {
+    for (int64_t i = 0; t->dtype == DT_STRING && i < t->count; i++) {
+        Str text = tstring_str(&tensor_str(t)[i]);
+        StrBuf b = {0};
+        for (size_t at = 0; at < text.len;) {
+            if (!replace_at(&b, text, &at, STR("@TMP@"), u->tmp_dir) && !replace_at(&b, text, &at, STR("@DATA@"), u->data_dir))
+                strbuf_addc(&b, text.ptr[at++]);
+        }
+        tstring_set(&tensor_str(t)[i], strbuf_str(&b));
+        strbuf_clear(&b);
+    }
+}
+
 /* The tensors of a unit: each a TensorProto after its length. */
 static void read_tensors(Unit *u, Str packed) {
     size_t capacity = 0;
@@ -49,7 +71,8 @@ static void read_tensors(Unit *u, Str packed) {
         uint32_t size;
         memcpy(&size, packed.ptr + at, 4);
         u->tensors = vec_reserve(u->tensors, &capacity, (size_t)u->tensor_count + 1, sizeof *u->tensors);
-        die(tensor_proto_decode((Str){packed.ptr + at + 4, size}, &u->tensors[u->tensor_count++]));
+        die(tensor_proto_decode((Str){packed.ptr + at + 4, size}, &u->tensors[u->tensor_count]));
+        replace_paths(u, u->tensors[u->tensor_count++]);
         at += 4 + size;
     }
 }
@@ -185,6 +208,20 @@ static void run_unit(Totals *t, Unit *u, Str graph) {
     mark_unit(t, u, ok);
 }
 
+static void run_with_files(Totals *t, Unit *u, Str graph, Str packed) {
+    char tmp[] = "/tmp/rill-ops-XXXXXX";
+    bool uses_files = memmem(packed.ptr, packed.len, "@TMP@", 5) != NULL;
+    u->tmp_dir = uses_files ? mkdtemp(tmp) : tmp;
+    read_tensors(u, packed);
+    run_unit(t, u, graph);
+    for (int i = 0; i < u->tensor_count; i++) tensor_unref(u->tensors[i]);
+    free(u->tensors);
+    strbuf_clear(&u->problems);
+    char *clean = xasprintf("rm -rf %s", tmp);
+    if (uses_files && system(clean) != 0) fprintf(stderr, "could not remove %s\n", tmp);
+    free(clean);
+}
+
 static bool wanted(const cJSON *json, const char *family, char **names, int count) {
     bool yes = count == 0;
     for (int i = 0; i < count; i++) {
@@ -221,12 +258,8 @@ static void run_file(Totals *t, const char *path, char **names, int name_count) 
             exit(2);
         }
         if (wanted(json, family, names, name_count)) {
-            Unit u = {.json = json};
-            read_tensors(&u, (Str){packed, packed_len});
-            run_unit(t, &u, (Str){graph, graph_len});
-            for (int i = 0; i < u.tensor_count; i++) tensor_unref(u.tensors[i]);
-            free(u.tensors);
-            strbuf_clear(&u.problems);
+            Unit u = {.json = json, .data_dir = t->data_dir};
+            run_with_files(t, &u, (Str){graph, graph_len}, (Str){packed, packed_len});
         }
         cJSON_Delete(json);
         free(text);
@@ -294,7 +327,7 @@ int main(int argc, char **argv) {
         first = 3;
     }
     ops_register_all();
-    Totals t = {0};
+    Totals t = {.data_dir = realpath("tests/golden/data", NULL)};
     PathList files = {0};
     char *pattern = xasprintf("%s/*.units", dir);
     die(file_glob(&file_system_local, pattern, &files));
@@ -309,5 +342,6 @@ int main(int argc, char **argv) {
     path_list_clear(&t.names);
     path_list_clear(&files);
     free(pattern);
+    free(t.data_dir);
     return failed || !t.steps;
 }

@@ -1,0 +1,177 @@
+"""Control flow in both styles, functions, assertions, constants, ops that only order others."""
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.framework import attr_value_pb2, types_pb2
+from tensorflow.python.framework import function
+
+from .table import PLAIN, Call, cases, program
+
+v1, raw = tf.compat.v1, tf.raw_ops
+I32 = np.int32
+REAL = [t for t in PLAIN if t not in ("string", "bool", "complex64", "complex128")]
+
+
+def func_attr(name):
+    return attr_value_pb2.AttrValue(func=attr_value_pb2.NameAttrList(name=name))
+
+
+def types_attr(*types):
+    return attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(type=[t.as_datatype_enum for t in types]))
+
+
+def node(p, op, inputs, outputs, name=None, **attrs):
+    """A node made from its parts: for ops that have no Python function."""
+    return p.graph.create_op(op, inputs, outputs, attrs=attrs, name=name or op.strip("_")).outputs
+
+
+@program("Switch Merge RefSwitch RefMerge RefSelect RefIdentity ControlTrigger NoOp", types=PLAIN)
+def switches(p):
+    x, c, n = p.placeholder("x"), p.placeholder("c", tf.bool), p.placeholder("n", tf.int32)
+    no, yes = raw.Switch(data=x, pred=c)
+    merged = raw.Merge(inputs=[tf.concat([no, no], 0), tf.identity(yes)])
+    a, b = (raw.VariableV2(shape=[2], dtype=p.dtype, name=name) for name in "ab")
+    fill = [v1.assign(a, x).op, v1.assign(b, x[::-1]).op]
+    ref_no, ref_yes = raw.RefSwitch(data=a, pred=c)
+    ref = raw.RefMerge(inputs=[raw.RefIdentity(input=ref_no), raw.RefIdentity(input=ref_yes)])
+    chosen = raw.RefSelect(index=n, inputs=[a, b])
+    with tf.control_dependencies([raw.ControlTrigger(), tf.no_op()]):
+        after = tf.identity(x)
+    value = {x: p.values((2,))}
+    for truth in (False, True):
+        p.run([merged.output, merged.value_index], {**value, c: np.array(truth)})
+    p.run([no], {**value, c: np.array(True)})
+    p.run([no], {**value, c: np.array([True])})
+    p.run(feeds=value, targets=fill)
+    for truth in (False, True):
+        p.run([ref.output, ref.value_index], {c: np.array(truth)})
+    for i in (0, 1, 2):
+        p.run([chosen], {n: I32(i)})
+    p.run([after], value)
+
+
+@program("Enter Exit NextIteration LoopCond Switch Merge", types=REAL)
+def loops(p):
+    x, n = p.placeholder("x"), p.placeholder("n", tf.int32)
+    v1.disable_control_flow_v2()
+    i, total = v1.while_loop(lambda i, _: i < n, lambda i, t: (i + 1, t + x), [tf.constant(0), tf.zeros_like(x)])
+    _, nested = v1.while_loop(lambda i, _: i < n, lambda i, t: (i + 1, v1.while_loop(lambda j, _: j < i, lambda j, u: (j + 1, u + x), [tf.constant(0), t])[1]),
+                              [tf.constant(0), tf.zeros_like(x)])
+    fetches = [i, total, nested]
+    if p.dtype.is_floating:
+        fetches.append(tf.gradients(total, x)[0])
+    for times in (0, 1, 5):
+        p.run(fetches, {x: p.values((2,), 0, 3), n: I32(times)})
+
+
+@program("RefEnter RefExit RefNextIteration", types=["float32", "int32"])
+def reference_loops(p):
+    v = raw.VariableV2(shape=[2], dtype=p.dtype, name="v")
+    x = p.placeholder("x")
+    fill = v1.assign(v, x).op
+    frame = {"frame_name": attr_value_pb2.AttrValue(s=b"f"), "is_constant": attr_value_pb2.AttrValue(b=False), "parallel_iterations": attr_value_pb2.AttrValue(i=1)}
+    count = node(p, "Enter", [tf.constant(0)], [tf.int32], T=attr_value_pb2.AttrValue(type=types_pb2.DT_INT32), **frame)[0]
+    inside = node(p, "RefEnter", [v], [p.dtype._as_ref], T=attr_value_pb2.AttrValue(type=p.dtype.as_datatype_enum), **frame)[0]
+    out = raw.RefExit(data=inside)
+    del count
+    p.run(feeds={x: p.values((2,))}, targets=[fill])
+    p.run([out])
+
+
+@program("If StatelessIf Case StatelessCase While StatelessWhile For PartitionedCall StatefulPartitionedCall RemoteCall _FunctionCall FakeParam _Arg _Retval "
+         "Placeholder PlaceholderV2", types=REAL)
+def functions(p):
+    d = p.dtype
+
+    @function.Defun(d)
+    def double(x):
+        return x + x
+
+    @function.Defun(d)
+    def square(x):
+        return x * x
+
+    @function.Defun(tf.int32, d)
+    def below(i, x):
+        return i < 3
+
+    @function.Defun(tf.int32, d)
+    def step(i, x):
+        return i + 1, x + x
+
+    @function.Defun(tf.int32, d)
+    def body(i, x):
+        return x + tf.cast(i, d)
+
+    x, c, n = p.placeholder("x"), p.placeholder("c", tf.bool), p.placeholder("n", tf.int32)
+    for f in (double, square, below, step, body):
+        f.add_to_graph(p.graph)
+    one, pair = types_attr(d), types_attr(tf.int32, d)
+    fetches = []
+    for op in ("If", "StatelessIf"):
+        fetches += node(p, op, [c, x], [d], Tcond=attr_value_pb2.AttrValue(type=types_pb2.DT_BOOL), Tin=one, Tout=one, then_branch=func_attr(double.name),
+                        else_branch=func_attr(square.name))
+    for op in ("Case", "StatelessCase"):
+        fetches += node(p, op, [n, x], [d], Tin=one, Tout=one, branches=attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(
+            func=[attr_value_pb2.NameAttrList(name=double.name), attr_value_pb2.NameAttrList(name=square.name)])))
+    for op in ("While", "StatelessWhile"):
+        fetches += node(p, op, [n, x], [tf.int32, d], T=pair, cond=func_attr(below.name), body=func_attr(step.name))
+    for op in ("PartitionedCall", "StatefulPartitionedCall"):
+        fetches += node(p, op, [x], [d], Tin=one, Tout=one, f=func_attr(square.name))
+    fetches.append(double(x))
+    loop = node(p, "For", [tf.constant(0), n, tf.constant(1), x], [d], T=one, body=func_attr(body.name))[0]
+    remote = node(p, "RemoteCall", [tf.constant("/cpu:0"), x], [d], Tin=one, Tout=one, f=func_attr(square.name))[0]
+    unfed = tf.identity(x)
+    for truth, number in ((True, 0), (False, 1), (True, 5), (False, -1)):
+        p.run(fetches, {x: p.values((2,), 0, 4), c: np.array(truth), n: I32(number)})
+    p.run([loop], {x: p.values((2,), 0, 4), n: I32(3)})
+    p.run([remote], {x: p.values((2,), 0, 4)})
+    p.run([unfed])
+
+
+@program("_SwitchN _ListToArray _ArrayToList", types=["float32", "int32", "string"])
+def internal(p):
+    x, n = p.placeholder("x"), p.placeholder("n", tf.int32)
+    kind = attr_value_pb2.AttrValue(type=p.dtype.as_datatype_enum)
+    outputs = node(p, "_SwitchN", [x, n], [p.dtype] * 3, num_outs=attr_value_pb2.AttrValue(i=3), T=kind)
+    merged = raw.Merge(inputs=[tf.identity(o) for o in outputs])
+    listed = node(p, "_ListToArray", [x, x], [p.dtype] * 2, N=attr_value_pb2.AttrValue(i=2), T=kind, Tin=types_attr(p.dtype, p.dtype))
+    arrayed = node(p, "_ArrayToList", [x, x], [p.dtype] * 2, N=attr_value_pb2.AttrValue(i=2), T=kind, out_types=types_attr(p.dtype, p.dtype))
+    p.run([*listed, *arrayed], {x: p.values((2,))})
+    for i in (0, 1, 2, 9, -1):
+        p.run([merged.output, merged.value_index], {x: p.values((2,)), n: I32(i)})
+
+
+@cases("Assert", gradient=False)
+def assert_(c):
+    yield Call(np.array(True), [c.ints((3,)), np.array(b"no", object)])
+    yield Call(np.array(False), [c.ints((3,)), np.array(b"no", object)], summarize=2)
+
+
+@cases("Print", gradient=False)
+def print_(c):
+    yield Call(c.values((2,)), [c.ints((3,))], message="op case: ", first_n=0)
+
+
+@cases("PrintV2", gradient=False)
+def print_v2(c):
+    yield Call(np.array(b"", object), output_stream="log(info)", end="")
+
+
+@program("Const HostConst _EagerConst", types=PLAIN)
+def constants(p):
+    kind = attr_value_pb2.AttrValue(type=p.dtype.as_datatype_enum)
+    fetches = []
+    for shape in ((), (2, 3), (0, 2)):
+        fetches.append(tf.constant(p.values(shape), p.dtype))
+    if p.dtype != tf.string:
+        fetches.append(tf.fill([3], tf.constant(p.values(()), p.dtype)))
+    value = attr_value_pb2.AttrValue(tensor=tf.make_tensor_proto(p.values((2,)), p.dtype))
+    fetches += node(p, "HostConst", [], [p.dtype], value=value, dtype=kind)
+    fetches += node(p, "_EagerConst", [fetches[1]], [p.dtype], T=kind)
+    p.run(fetches)
+
+
+@program("Timestamp")
+def clock(p):
+    # The time itself differs: only that it is positive is recorded.
+    p.run([raw.Timestamp() > 1.0])

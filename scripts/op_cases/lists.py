@@ -1,0 +1,181 @@
+"""TensorArrays, lists of tensors, stacks, stages, maps of tensors, sessions' tensors."""
+import numpy as np
+import tensorflow as tf
+
+from .table import PLAIN, program
+
+v1, raw = tf.compat.v1, tf.raw_ops
+NUMBERS = [t for t in PLAIN if t not in ("string", "bool")]
+I32 = np.int32
+
+
+@program("TensorArrayV3 TensorArrayWriteV3 TensorArrayReadV3 TensorArrayGatherV3 TensorArrayConcatV3 TensorArraySizeV3 TensorArrayCloseV3", types=PLAIN)
+def tensor_arrays(p):
+    x = p.placeholder("x")
+    ta = raw.TensorArrayV3(size=3, dtype=p.dtype, dynamic_size=True, clear_after_read=False)
+    flow = ta.flow
+    for i in range(3):
+        flow = raw.TensorArrayWriteV3(handle=ta.handle, index=i, value=x[i], flow_in=flow)
+    more = raw.TensorArrayWriteV3(handle=ta.handle, index=5, value=x[0], flow_in=flow)
+    read = raw.TensorArrayReadV3(handle=ta.handle, index=1, flow_in=flow, dtype=p.dtype)
+    gather = raw.TensorArrayGatherV3(handle=ta.handle, indices=[2, 0], flow_in=flow, dtype=p.dtype)
+    concat = raw.TensorArrayConcatV3(handle=ta.handle, flow_in=flow, dtype=p.dtype)
+    size, grown = raw.TensorArraySizeV3(handle=ta.handle, flow_in=flow), raw.TensorArraySizeV3(handle=ta.handle, flow_in=more)
+    outside = raw.TensorArrayReadV3(handle=ta.handle, index=9, flow_in=flow, dtype=p.dtype)
+    with tf.control_dependencies([read]):
+        close = raw.TensorArrayCloseV3(handle=ta.handle)
+    value = {x: p.values((3, 2, 2))}
+    p.run([read, gather, concat.value, concat.lengths, size], value)
+    p.run([grown], value)
+    p.run([outside], value)
+    p.run([read], value, [close])
+
+
+@program("TensorArrayScatterV3 TensorArraySplitV3 TensorArrayGradV3", types=[t for t in NUMBERS if "float" in t])
+def tensor_array_gradients(p):
+    x, y = p.placeholder("x"), p.placeholder("y")
+    ta = raw.TensorArrayV3(size=3, dtype=p.dtype, clear_after_read=False)
+    flow = raw.TensorArrayScatterV3(handle=ta.handle, indices=[2, 0, 1], value=x, flow_in=ta.flow)
+    all_of = raw.TensorArrayGatherV3(handle=ta.handle, indices=[0, 1, 2], flow_in=flow, dtype=p.dtype)
+    split = raw.TensorArrayV3(size=2, dtype=p.dtype, clear_after_read=False)
+    split_flow = raw.TensorArraySplitV3(handle=split.handle, value=y, lengths=tf.constant([1, 3], tf.int64), flow_in=split.flow)
+    second = raw.TensorArrayReadV3(handle=split.handle, index=1, flow_in=split_flow, dtype=p.dtype)
+    made = tf.TensorArray(p.dtype, 3, clear_after_read=False).unstack(x)
+    total = made.read(0) * made.read(0) + made.read(2)
+    gradient = tf.gradients(total, x)[0]
+    p.run([all_of], {x: p.values((3, 2))})
+    p.run([second], {y: p.values((4, 2))})
+    p.run([gradient], {x: p.values((3, 2))})
+    p.run([second], {y: p.values((3, 2))})
+
+
+@program("EmptyTensorList TensorListPushBack TensorListPopBack TensorListLength TensorListElementShape TensorListStack TensorListConcatLists "
+         "TensorListPushBackBatch", types=PLAIN)
+def tensor_list_stack(p):
+    x = p.placeholder("x")
+    e = raw.EmptyTensorList(element_shape=[2], max_num_elements=-1, element_dtype=p.dtype)
+    one = raw.TensorListPushBack(input_handle=e, tensor=x[0])
+    two = raw.TensorListPushBack(input_handle=one, tensor=x[1])
+    rest, top = raw.TensorListPopBack(input_handle=two, element_shape=[2], element_dtype=p.dtype)
+    bounded = raw.EmptyTensorList(element_shape=[2], max_num_elements=1, element_dtype=p.dtype)
+    full = raw.TensorListPushBack(input_handle=raw.TensorListPushBack(input_handle=bounded, tensor=x[0]), tensor=x[1])
+    stacked = raw.TensorListStack(input_handle=two, element_shape=[2], element_dtype=p.dtype)
+    joined = raw.TensorListStack(input_handle=raw.TensorListConcatLists(input_a=two, input_b=one, element_dtype=p.dtype), element_shape=[2], element_dtype=p.dtype)
+    _, none = raw.TensorListPopBack(input_handle=e, element_shape=[2], element_dtype=p.dtype)
+    shape = raw.TensorListElementShape(input_handle=two, shape_type=tf.int32)
+    batch = tf.stack([one, two])
+    pushed = raw.TensorListPushBackBatch(input_handles=batch, tensor=x)
+    lengths = [raw.TensorListLength(input_handle=h) for h in (e, two, rest, pushed[0], pushed[1])]
+    p.run([top, stacked, joined, shape, *lengths], {x: p.values((2, 2))})
+    p.run([none], {x: p.values((2, 2))})
+
+
+@program("TensorListReserve TensorListSetItem TensorListGetItem TensorListResize TensorListFromTensor TensorListGather TensorListScatter "
+         "TensorListScatterV2 TensorListScatterIntoExistingList TensorListSplit TensorListConcat TensorListConcatV2", types=PLAIN)
+def tensor_list_items(p):
+    x, i = p.placeholder("x"), p.placeholder("i", tf.int32)
+    empty = raw.TensorListReserve(element_shape=[2], num_elements=3, element_dtype=p.dtype)
+    one = raw.TensorListSetItem(input_handle=empty, index=i, item=x[0])
+    item = lambda h, at: raw.TensorListGetItem(input_handle=h, index=at, element_shape=[2], element_dtype=p.dtype)
+    stack = lambda h: raw.TensorListStack(input_handle=h, element_shape=[2], element_dtype=p.dtype)
+    made = raw.TensorListFromTensor(tensor=x, element_shape=[2])
+    gathered = raw.TensorListGather(input_handle=made, indices=[1, 0, 1], element_shape=[2], element_dtype=p.dtype)
+    scattered = raw.TensorListScatter(tensor=x, indices=[2, 0], element_shape=[2])
+    scattered2 = raw.TensorListScatterV2(tensor=x, indices=[2, 0], element_shape=[2], num_elements=4)
+    into = raw.TensorListScatterIntoExistingList(input_handle=made, tensor=x[:1], indices=[1])
+    split = raw.TensorListSplit(tensor=x, element_shape=[-1, 2], lengths=tf.constant([2, 0], tf.int64))
+    joined = raw.TensorListConcat(input_handle=split, element_dtype=p.dtype, element_shape=None)
+    joined2 = raw.TensorListConcatV2(input_handle=split, element_dtype=p.dtype, element_shape=[-1, 2], leading_dims=tf.constant([], tf.int64))
+    bigger = raw.TensorListLength(input_handle=raw.TensorListResize(input_handle=made, size=5))
+    value = p.values((2, 2))
+    fetches = [item(one, i), item(one, 0), stack(made), gathered, stack(scattered), stack(scattered2), stack(into), joined.tensor, joined.lengths, joined2.tensor,
+               bigger]
+    for at in (0, 2):
+        p.run(fetches, {x: value, i: I32(at)})
+    p.run([fetches[0]], {x: value, i: I32(3)})
+    p.run([fetches[0]], {x: value, i: I32(-1)})
+
+
+@program("StackV2 StackPushV2 StackPopV2 StackCloseV2", types=PLAIN)
+def stacks(p):
+    x = p.placeholder("x")
+    s = raw.StackV2(max_size=2, elem_type=p.dtype)
+    first = raw.StackPushV2(handle=s, elem=x[0])
+    with tf.control_dependencies([first]):
+        second = raw.StackPushV2(handle=s, elem=x[1])
+    with tf.control_dependencies([second]):
+        top = raw.StackPopV2(handle=s, elem_type=p.dtype)
+        third = raw.StackPushV2(handle=s, elem=x[0])
+    with tf.control_dependencies([top]):
+        bottom = raw.StackPopV2(handle=s, elem_type=p.dtype)
+    with tf.control_dependencies([bottom]):
+        none = raw.StackPopV2(handle=s, elem_type=p.dtype)
+        close = raw.StackCloseV2(handle=s)
+    value = {x: p.values((2, 2))}
+    p.run([second, top, bottom], value, [close])
+    p.run([none], value)
+    p.run([third], value)
+
+
+@program("Stage Unstage StagePeek StageSize StageClear", types=PLAIN)
+def stages(p):
+    x, i = p.placeholder("x"), p.placeholder("i", tf.int32)
+    a = {"dtypes": [p.dtype], "capacity": 4, "shared_name": "s"}
+    put, take = raw.Stage(values=[x], **{k: v for k, v in a.items() if k != "dtypes"}), raw.Unstage(**a)
+    peek, size, clear = raw.StagePeek(index=i, **a), raw.StageSize(**a), raw.StageClear(**a)
+    for _ in range(3):
+        p.run(feeds={x: p.values((2,))}, targets=[put])
+    p.run([size])
+    p.run([peek[0]], {i: I32(1)})
+    p.run([take[0]])
+    p.run([take[0], ])
+    p.run([size])
+    p.run(targets=[clear])
+    p.run([size])
+
+
+def staging_maps(ordered):
+    def make(p):
+        kind = "OrderedMap" if ordered else "Map"
+        x, key = p.placeholder("x"), p.placeholder("key", tf.int64)
+        a = {"dtypes": [p.dtype, tf.int32], "capacity": 0, "shared_name": "m"}
+        call = lambda name, **more: getattr(raw, kind + name)(**a, **more)
+        put = call("Stage", key=key, indices=[0, 1], values=[x, tf.constant(7)])
+        part = call("Stage", key=key, indices=[1], values=[tf.constant(8)])
+        take = call("Unstage", key=key, indices=[0, 1])
+        peek = call("Peek", key=key, indices=[0, 1])
+        any_key, any_values = call("UnstageNoKey", indices=[0, 1])
+        size, incomplete, clear = call("Size"), call("IncompleteSize"), call("Clear")
+        p.run(feeds={key: np.int64(5), x: p.values((2,))}, targets=[put])
+        p.run(feeds={key: np.int64(3), x: p.values((2,))}, targets=[put])
+        p.run(feeds={key: np.int64(9)}, targets=[part])
+        p.run([size, incomplete])
+        p.run(peek, {key: np.int64(5)})
+        p.run(take, {key: np.int64(5)})
+        p.run([any_key, *any_values])
+        p.run([size, incomplete])
+        p.run(feeds={key: np.int64(4), x: p.values((2,))}, targets=[put])
+        p.run(feeds={key: np.int64(4), x: p.values((2,))}, targets=[put])
+        p.run([size, incomplete])
+        p.run(take, {key: np.int64(4)})
+        p.run([size, incomplete])
+        p.run(targets=[clear])
+        p.run([size, incomplete])
+    make.__name__ = "ordered_maps" if ordered else "unordered_maps"
+    return make
+
+
+program("MapStage MapUnstage MapPeek MapUnstageNoKey MapSize MapIncompleteSize MapClear", types=["float32", "string", "int64"])(staging_maps(False))
+program("OrderedMapStage OrderedMapUnstage OrderedMapPeek OrderedMapUnstageNoKey OrderedMapSize OrderedMapIncompleteSize OrderedMapClear",
+        types=["float32", "string", "int64"])(staging_maps(True))
+
+
+@program("GetSessionHandleV2 GetSessionHandle GetSessionTensor DeleteSessionTensor", types=PLAIN)
+def session_tensors(p):
+    x, name = p.placeholder("x"), p.placeholder("name", tf.string)
+    keep, back, drop = raw.GetSessionHandleV2(value=x), raw.GetSessionTensor(handle=name, dtype=p.dtype), raw.DeleteSessionTensor(handle=name)
+    old = raw.GetSessionHandle(value=x)
+    missing = {name: np.array(b"none", object)}
+    p.run([back], missing)
+    p.run(feeds=missing, targets=[drop])
+    p.run(feeds={x: p.values((2,))}, targets=[keep.op, old.op])
