@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """Writes docs/compatibility.md: every op of the installed TensorFlow, and what Rill runs of it; --check only compares."""
+import json
 import os
 import pathlib
+import struct
 import subprocess
 import sys
+import zlib
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
@@ -23,10 +26,11 @@ Rill runs {run} of TensorFlow's {all} ops{partly}.
 
 - **Rill**: the types of its CPU kernel; `any` where one kernel serves every type that makes sense for the op; empty where Rill lacks the op.
 - **TensorFlow's CPU has also**: types that TensorFlow's CPU kernels have and Rill's lacks.
+- **Tested by**: how many types and steps of the op `tests/golden/ops_test.c` replays against what TensorFlow gave (values, error codes, gradients), or what else tests it.
 - A graph may contain ops that Rill lacks: only running one fails. Ops that begin with `_` are made by runtimes, not by programs.
 
-| op | Rill | TensorFlow's CPU has also |
-|---|---|---|
+| op | Rill | TensorFlow's CPU has also | tested by |
+|---|---|---|---|
 """
 
 
@@ -62,19 +66,53 @@ def cpu_types(known):
     return types
 
 
-def row(name, types, reference):
+def units():
+    """The JSON of every unit of the recorded op cases, see tests/golden/README.md."""
+    for path in sorted((ROOT / "tests/golden/ops").glob("*.units")):
+        data = zlib.decompress(path.read_bytes())
+        at = number = 0
+        while at < len(data):
+            size = struct.unpack_from("<Q", data, at)[0]
+            if number % 3 == 0:
+                yield json.loads(data[at + 12:at + 12 + size])
+            at += 16 + size
+            number += 1
+
+
+def tested_by():
+    """A text for every op that has a test."""
+    types, steps = {}, {}
+    for unit in units():
+        for op in unit["ops"]:
+            types.setdefault(op, set()).add(unit["type"])
+            steps[op] = steps.get(op, 0) + len(unit["steps"])
+    found = {}
+    for op in types:
+        count = len(types[op] - {""})
+        found[op] = f"{steps[op]} cases" + (f", {count} type{'s' if count > 1 else ''}" if count else "")
+    for line in (ROOT / "tests/golden/ops/elsewhere.txt").read_text().splitlines():
+        if not line.startswith("#"):
+            op, path, _ = line.split(" ", 2)
+            found[op] = f"[{path.rsplit('/', 1)[1]}](../{path})"
+    return found
+
+
+def row(name, types, reference, test):
     if types is None or types == ["*"]:
-        return f"| {name} | {'any ' if types else ''}| |"
-    more = sorted(reference - set(types)) if reference & set(types) else []
-    return f"| {name} | {', '.join(types)} | {', '.join(more) + ' ' if more else ''}|"
+        more = []
+    else:
+        more = sorted(reference - set(types)) if reference & set(types) else []
+    cells = [name, "" if types is None else "any" if types == ["*"] else ", ".join(types), ", ".join(more), test if types is not None else ""]
+    return "| " + " | ".join(cells).replace("|  |", "| |").replace("|  |", "| |").rstrip() + " |", bool(more)
 
 
 def text():
     rill, known = rill_ops(), tensorflow_ops()
     reference = cpu_types(known)
-    rows = [row(name, rill.get(name), reference.get(name, set())) for name in sorted(known, key=str.lower)]
+    tests = tested_by()
+    rows, lacking = zip(*[row(name, rill.get(name), reference.get(name, set()), tests.get(name, "")) for name in sorted(known, key=str.lower)])
     run = sum(name in rill for name in known)
-    part = sum(not r.endswith("| |") for r in rows)
+    part = sum(lacking)
     partly = f", {part} of them with fewer types than TensorFlow" if part else ""
     own = sorted(set(rill) - set(known))
     tail = f"\nRill's own, or no longer in TensorFlow's registry: {', '.join(own)}.\n" if own else ""

@@ -52,7 +52,6 @@ def switches(p):
 @program("Enter Exit NextIteration LoopCond Switch Merge", types=REAL)
 def loops(p):
     x, n = p.placeholder("x"), p.placeholder("n", tf.int32)
-    v1.disable_control_flow_v2()
     i, total = v1.while_loop(lambda i, _: i < n, lambda i, t: (i + 1, t + x), [tf.constant(0), tf.zeros_like(x)])
     _, nested = v1.while_loop(lambda i, _: i < n, lambda i, t: (i + 1, v1.while_loop(lambda j, _: j < i, lambda j, u: (j + 1, u + x), [tf.constant(0), t])[1]),
                               [tf.constant(0), tf.zeros_like(x)])
@@ -68,17 +67,22 @@ def reference_loops(p):
     v = raw.VariableV2(shape=[2], dtype=p.dtype, name="v")
     x = p.placeholder("x")
     fill = v1.assign(v, x).op
-    frame = {"frame_name": attr_value_pb2.AttrValue(s=b"f"), "is_constant": attr_value_pb2.AttrValue(b=False), "parallel_iterations": attr_value_pb2.AttrValue(i=1)}
-    count = node(p, "Enter", [tf.constant(0)], [tf.int32], T=attr_value_pb2.AttrValue(type=types_pb2.DT_INT32), **frame)[0]
-    inside = node(p, "RefEnter", [v], [p.dtype._as_ref], T=attr_value_pb2.AttrValue(type=p.dtype.as_datatype_enum), **frame)[0]
-    out = raw.RefExit(data=inside)
-    del count
+    enter = lambda value, constant=False: raw.Enter(data=value, frame_name="f", is_constant=constant, parallel_iterations=1)
+    count = raw.Merge(inputs=[enter(tf.constant(0))] * 2).output
+    one, limit = enter(tf.constant(1), True), enter(tf.constant(3), True)
+    go_on = raw.LoopCond(input=tf.less(count, limit))
+    number = raw.Switch(data=count, pred=go_on)
+    count.op._update_input(1, raw.NextIteration(data=number.output_true + one))
+    inside = raw.RefMerge(inputs=[raw.RefEnter(data=v, frame_name="f", is_constant=False, parallel_iterations=1)] * 2).output
+    done, again = raw.RefSwitch(data=inside, pred=go_on)
+    inside.op._update_input(1, raw.RefNextIteration(data=v1.assign_add(again, enter(x, True))))
+    out = raw.RefExit(data=done)
     p.run(feeds={x: p.values((2,))}, targets=[fill])
-    p.run([out])
+    p.run([out], {x: p.values((2,))})
 
 
 @program("If StatelessIf Case StatelessCase While StatelessWhile For PartitionedCall StatefulPartitionedCall RemoteCall _FunctionCall FakeParam _Arg _Retval "
-         "Placeholder PlaceholderV2", types=REAL)
+         "Placeholder", types=REAL)
 def functions(p):
     d = p.dtype
 
@@ -121,11 +125,23 @@ def functions(p):
     loop = node(p, "For", [tf.constant(0), n, tf.constant(1), x], [d], T=one, body=func_attr(body.name))[0]
     remote = node(p, "RemoteCall", [tf.constant("/cpu:0"), x], [d], Tin=one, Tout=one, f=func_attr(square.name))[0]
     unfed = tf.identity(x)
+    nothing = tf.shape(node(p, "FakeParam", [], [d], dtype=attr_value_pb2.AttrValue(type=d.as_datatype_enum), shape=attr_value_pb2.AttrValue(
+        shape=tf.TensorShape([2, 3]).as_proto()))[0])
     for truth, number in ((True, 0), (False, 1), (True, 5), (False, -1)):
         p.run(fetches, {x: p.values((2,), 0, 4), c: np.array(truth), n: I32(number)})
     p.run([loop], {x: p.values((2,), 0, 4), n: I32(3)})
     p.run([remote], {x: p.values((2,), 0, 4)})
     p.run([unfed])
+    p.run([nothing])
+
+
+@program("PlaceholderV2", types=PLAIN, version=22)
+def old_placeholder(p):
+    made = node(p, "PlaceholderV2", [], [p.dtype], dtype=attr_value_pb2.AttrValue(type=p.dtype.as_datatype_enum), shape=attr_value_pb2.AttrValue(
+        shape=tf.TensorShape([2]).as_proto()))[0]
+    out = tf.identity(made)
+    p.run([out], {made: p.values((2,))})
+    p.run([out])
 
 
 @program("_SwitchN _ListToArray _ArrayToList", types=["float32", "int32", "string"])

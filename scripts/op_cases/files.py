@@ -104,7 +104,7 @@ def example(**features):
 
 
 def serialized(**features):
-    return tf.train.Example(features=example(**features)).SerializeToString()
+    return tf.train.Example(features=example(**features)).SerializeToString(deterministic=True)
 
 
 EXAMPLES = [serialized(f=[1.5, 2], i=[7], s=[b"a"], fv=[3, 4, 5]), serialized(f=[3, 4], i=[8], s=[b"b", b"c"]), serialized(f=[5, 6], iv=[1, 2, 3])]
@@ -146,12 +146,12 @@ def sequence():
     lists = tf.train.FeatureLists(feature_list={
         "fl": tf.train.FeatureList(feature=[tf.train.Feature(float_list=tf.train.FloatList(value=[1, 2])), tf.train.Feature(float_list=tf.train.FloatList(value=[3, 4]))]),
         "sl": tf.train.FeatureList(feature=[tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"a", b"b"])), tf.train.Feature(bytes_list=tf.train.BytesList())])})
-    return tf.train.SequenceExample(context=example(i=[7], s=[b"c"]), feature_lists=lists).SerializeToString()
+    return tf.train.SequenceExample(context=example(i=[7], s=[b"c"]), feature_lists=lists).SerializeToString(deterministic=True)
 
 
 @cases("ParseSingleSequenceExample", gradient=False)
 def parse_single_sequence(c):
-    for data in (sequence(), tf.train.SequenceExample(context=example(i=[7])).SerializeToString()):
+    for data in (sequence(), tf.train.SequenceExample(context=example(i=[7])).SerializeToString(deterministic=True)):
         yield Call(text(data), names("none"), [text(b"s")], [text(b"i")], [text(b"sl")], [text(b"fl")], [np.array([], I64)], text(b"x"),
                    context_sparse_types=[tf.string], feature_list_dense_types=[tf.float32], context_dense_shapes=[[1]], feature_list_sparse_types=[tf.string],
                    feature_list_dense_shapes=[[2]])
@@ -192,8 +192,8 @@ def histogram_summary(c):
 
 @cases("MergeSummary", gradient=False)
 def merge_summary(c):
-    a = tf.compat.v1.Summary(value=[tf.compat.v1.Summary.Value(tag="a", simple_value=1)]).SerializeToString()
-    b = tf.compat.v1.Summary(value=[tf.compat.v1.Summary.Value(tag="b", simple_value=2)]).SerializeToString()
+    a = tf.compat.v1.Summary(value=[tf.compat.v1.Summary.Value(tag="a", simple_value=1)]).SerializeToString(deterministic=True)
+    b = tf.compat.v1.Summary(value=[tf.compat.v1.Summary.Value(tag="b", simple_value=2)]).SerializeToString(deterministic=True)
     yield Call([text(a), text(b)])
     yield Call([text(a), text(a)])
     yield Call([text(b"junk")])

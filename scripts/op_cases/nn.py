@@ -172,6 +172,7 @@ def conv3d_backprop(c):
         yield Call(a, b, dy, **attrs)
 
 
+POOLS3 = [((1, 4, 4, 4, 1), 2, 2, "VALID"), ((1, 3, 4, 3, 2), 2, 1, "SAME")]
 POOLS = [((1, 4, 4, 2), 2, 2, "VALID"), ((2, 5, 4, 1), 3, 1, "SAME"), ((1, 5, 5, 3), 3, 2, "SAME"), ((1, 5, 5, 1), 2, 2, "SAME")]
 
 
@@ -218,6 +219,23 @@ def max_pooled(x, k, s, padding):
         return session.run(f(input=x.astype(np.float32), **pool_attrs(k, s, padding, rank))).astype(x.dtype)
 
 
+@cases("MaxPoolGradGrad MaxPoolGradGradV2", gradient=False)
+def max_pool_grad_grad(c):
+    for x, k, s, padding in POOLS:
+        value = c.distinct(x)
+        out = max_pooled(value, k, s, padding)
+        size = [np.array([1, k, k, 1], I32), np.array([1, s, s, 1], I32)] if c.op.endswith("V2") else []
+        attrs = {"padding": padding} if size else pool_attrs(k, s, padding)
+        yield Call(value, out, c.values(x), *size, **attrs)
+
+
+@cases("MaxPool3DGradGrad", gradient=False)
+def max_pool3d_grad_grad(c):
+    for x, k, s, padding in POOLS3:
+        value = c.distinct(x)
+        yield Call(value, max_pooled(value, k, s, padding), c.values(x), **pool_attrs(k, s, padding, 3))
+
+
 @cases("MaxPoolWithArgmax")
 def max_pool_with_argmax(c):
     for include in (False, True):
@@ -237,7 +255,6 @@ def avg_pool_grad(c):
         yield Call(np.array(x, I32), c.values(pool_output(x, k, s, padding)), **pool_attrs(k, s, padding), grad=False)
 
 
-POOLS3 = [((1, 4, 4, 4, 1), 2, 2, "VALID"), ((1, 3, 4, 3, 2), 2, 1, "SAME")]
 
 
 @cases("MaxPool3D AvgPool3D")

@@ -1,7 +1,8 @@
 """Reductions, scans, arg-max and counts."""
 import numpy as np
+import tensorflow as tf
 
-from .table import PLAIN, Call, cases
+from .table import PLAIN, Call, cases, program
 
 I32 = np.int32
 
@@ -210,3 +211,21 @@ def where(c):
     yield Call(c.values((1, 2, 1, 2, 2), 0, 2))
     if c.is_float:
         yield Call(np.array([np.nan, -0.0, 0, 1], c.T))
+
+
+@program("TopK", types=["float32", "float64", "int32", "int64", "uint8", "int16", "int8", "bfloat16", "uint16", "float16"])
+def top_k_old(p):
+    """TensorFlow 2.21 no longer runs TopK; it gives what TopKV2 gives."""
+    def rewrite(definition):
+        for n in definition.node:
+            if n.op == "TopKV2":
+                n.op = "TopK"
+                del n.input[1:]
+                n.attr.clear()
+                n.attr["T"].type, n.attr["k"].i, n.attr["sorted"].b = p.dtype.as_datatype_enum, 3, True
+    p.rewrite = rewrite
+    x = p.placeholder("x")
+    top = tf.raw_ops.TopKV2(input=x, k=3, sorted=True)
+    p.run([top.values, top.indices], {x: p.values((2, 5), 0, 4)})
+    p.run([top.values, top.indices], {x: p.values((3,))})
+    p.run([top.values, top.indices], {x: p.values((2,))})

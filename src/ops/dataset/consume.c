@@ -6,6 +6,8 @@
 #include "base/memory.h"
 #include "io/record.h"
 #include "ops/dataset/dataset.h"
+#include "ops/dataset/element_list.h"
+#include "ops/tensor_list.h"
 #include "ops/lookup_table.h"
 #include "ops/op_list.h"
 
@@ -172,19 +174,44 @@ static Error *run_to_tfrecord(KernelContext *k) {
 
 /* ---- Into a lookup table ---- */
 
+/* All elements as one tensor of keys and one of values: a table that cannot change takes its content at once. */
+static Error *import_elements(LookupTable *table, const ElementList *l) {
+    if (l->count == 0) return NULL;
+    Tensor *both[2] = {NULL, NULL};
+    Tensor **column = xcalloc((size_t)l->count, sizeof *column);
+    Error *err = NULL;
+    for (int side = 0; !err && side < 2; side++) {
+        const Tensor *first = l->items[0][side];
+        for (int64_t i = 0; !err && i < l->count; i++) {
+            column[i] = l->items[i][side];
+            if (!shape_eq(&column[i]->shape, &first->shape)) err = error_invalid("The elements of a table's dataset differ in shape");
+        }
+        if (!err) err = tensors_stack(column, l->count, first->dtype, &first->shape, &both[side]);
+    }
+    if (!err) err = lookup_check_types(table, both[0]->dtype, both[1]->dtype);
+    if (!err) err = lookup_kind(table) == LOOKUP_FIXED ? lookup_import(table, both[0], both[1]) : lookup_insert(table, both[0], both[1]);
+    free(column);
+    tensor_unref(both[0]);
+    tensor_unref(both[1]);
+    return err;
+}
+
 static void fill_table(KernelContext *k, void *arg) {
     Walk w;
     LookupTable *table = arg;
+    ElementList all = {0};
     Error *err = walk_begin(k, 1, &w);
     if (!err && w.count != 2) err = error_invalid("The dataset of a table must have two components, keys and values");
-    Tensor **element = tuple_new(w.count);
     for (bool end = false; !err && !end;) {
+        Tensor **element = tuple_new(w.count);
         err = iterator_next(w.it, &w.context, element, &end);
-        if (!err && !end) err = lookup_check_types(table, element[0]->dtype, element[1]->dtype);
-        if (!err && !end) err = lookup_insert(table, element[0], element[1]);
-        tuple_clear(element, w.count);
+        if (!err && !end)
+            element_list_add(&all, element);
+        else
+            tuple_free(element, w.count);
     }
-    free(element);
+    if (!err) err = import_elements(table, &all);
+    element_list_clear(&all, w.count);
     resource_unref((Resource *)table);
     walk_end(k, &w, err);
 }

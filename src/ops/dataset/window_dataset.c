@@ -245,18 +245,26 @@ static Error *run_windows(KernelContext *k) {
     return NULL;
 }
 
-/* A window of one element, made by the client. */
+/* A window made by the client: the components of one element after those of another. */
 static Error *run_window_op(KernelContext *k) {
-    DataType *types = xcalloc((size_t)k->input_count + 1, sizeof *types);
-    for (int i = 0; i < k->input_count; i++) types[i] = k->in[i]->dtype;
+    DataType *types = NULL;
+    int n = 0;
+    Error *err = node_attr_types(k->node, "output_types", &types, &n);
+    if (!err && (n == 0 || k->input_count % n != 0))
+        err = error_invalid("%d inputs are no elements of %d components", k->input_count, n);
     ElementList list = {0};
-    Tensor **element = tuple_new(k->input_count);
-    tuple_copy(element, k->in, k->input_count);
-    element_list_add(&list, element);
-    kernel_set_dataset(k, 0, element_list_dataset(&list, 1, types, 0, k->input_count));
-    element_list_clear(&list, k->input_count);
+    for (int from = 0; !err && from < k->input_count; from += n) {
+        Tensor **element = tuple_new(n);
+        tuple_copy(element, k->in + from, n);
+        element_list_add(&list, element);
+        for (int i = 0; !err && i < n; i++)
+            if (element[i]->dtype != types[i])
+                err = error_invalid("Input %d is %s where %s was expected", from + i, dtype_name(element[i]->dtype), dtype_name(types[i]));
+    }
+    if (!err) kernel_set_dataset(k, 0, element_list_dataset(&list, 1, types, 0, n));
+    element_list_clear(&list, n);
     free(types);
-    return NULL;
+    return err;
 }
 
 const KernelDef dataset_window_cpu[] = {

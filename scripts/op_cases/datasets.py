@@ -1,0 +1,381 @@
+"""Datasets: each op in a small pipeline, drained through an iterator to its end; iterators, optionals, caches."""
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.framework import attr_value_pb2
+from tensorflow.python.framework import function
+
+from .files import make_files, records, text
+from .table import PLAIN, program
+
+v1, raw = tf.compat.v1, tf.raw_ops
+I64 = np.int64
+SCALAR = {"output_types": [tf.int64], "output_shapes": [tf.TensorShape([])]}
+MOST = 40
+
+
+def c64(value):
+    return tf.constant(value, tf.int64)
+
+
+def numbers(stop=7, start=0, step=1):
+    return raw.RangeDataset(start=c64(start), stop=c64(stop), step=c64(step), **SCALAR)
+
+
+class Drain:
+    """An iterator over a dataset."""
+
+    def __init__(self, dataset, output_types=(tf.int64,), output_shapes=((),), sync=False):
+        kind = {"output_types": list(output_types), "output_shapes": [tf.TensorShape(s) for s in output_shapes]}
+        self.iterator = raw.IteratorV2(shared_name="", container="", **kind)
+        self.start = raw.MakeIterator(dataset=dataset, iterator=self.iterator)
+        self.next = (raw.IteratorGetNextSync if sync else raw.IteratorGetNext)(iterator=self.iterator, **kind)
+
+    def run(self, p, feeds=None, most=MOST):
+        p.run(feeds=feeds, targets=[self.start])
+        for _ in range(most):
+            if p.run(self.next) is None:
+                break
+
+
+def in_place_of(op, successor, inputs=None, drop=(), add=None):
+    """A rewrite: nodes of the successor become nodes of the op, with their first inputs, and those of the names in add."""
+    def rewrite(definition):
+        for n in definition.node:
+            if n.op == successor:
+                n.op = op
+                kept = list(n.input)[:inputs] + list(add or ())
+                del n.input[:]
+                n.input.extend(kept)
+                for name in drop:
+                    n.attr.pop(name, None)
+    return rewrite
+
+
+def pipeline(ops, make, types=(tf.int64,), shapes=((),), most=MOST, sync=False, name=None, rewrite=None):
+    """A program that drains the dataset make(p) gives."""
+    def run(p):
+        p.rewrite = rewrite
+        d = Drain(make(p), types, shapes, sync)
+        d.run(p, most=most)
+    run.__name__ = name or ops.split()[0]
+    program(ops)(run)
+
+
+def defined(p, types, body):
+    """A function as the attribute of a dataset."""
+    f = function.Defun(*types)(body)
+    f.add_to_graph(p.graph)
+    return attr_value_pb2.AttrValue(func=attr_value_pb2.NameAttrList(name=f.name))
+
+
+def with_functions(p, op, inputs, functions, more=None, output_types=(tf.int64,), output_shapes=((),)):
+    """A dataset node whose attributes are functions: the Python functions want traced ones, here are plain ones."""
+    attrs = {k: v if isinstance(v, attr_value_pb2.AttrValue) else to_attr(v) for k, v in {**functions, **(more or {})}.items()}
+    attrs["output_types"] = types_list(output_types)
+    attrs["output_shapes"] = attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(shape=[tf.TensorShape(s).as_proto() for s in output_shapes]))
+    return p.graph.create_op(op, [tf.convert_to_tensor(i) for i in inputs], [tf.variant], attrs=attrs, name=op).outputs[0]
+
+
+def types_list(types):
+    return attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(type=[t.as_datatype_enum for t in types]))
+
+
+def to_attr(value):
+    if isinstance(value, bool):
+        return attr_value_pb2.AttrValue(b=value)
+    if isinstance(value, int):
+        return attr_value_pb2.AttrValue(i=value)
+    return attr_value_pb2.AttrValue(s=value.encode())
+
+
+NONE = {"Targuments": types_list([])}
+pipeline("RangeDataset", lambda p: numbers(9, 1, 3))
+pipeline("IteratorGetNextSync", lambda p: numbers(3), sync=True)
+pipeline("TakeDataset", lambda p: raw.TakeDataset(input_dataset=numbers(), count=c64(3), **SCALAR))
+pipeline("TakeDataset", lambda p: raw.TakeDataset(input_dataset=numbers(), count=c64(-1), **SCALAR), name="take_all")
+pipeline("SkipDataset", lambda p: raw.SkipDataset(input_dataset=numbers(), count=c64(5), **SCALAR))
+pipeline("RepeatDataset", lambda p: raw.RepeatDataset(input_dataset=numbers(3), count=c64(2), **SCALAR))
+pipeline("RepeatDataset", lambda p: raw.RepeatDataset(input_dataset=numbers(3), count=c64(-1), **SCALAR), most=8, name="repeat_forever")
+pipeline("ConcatenateDataset", lambda p: raw.ConcatenateDataset(input_dataset=numbers(2), another_dataset=numbers(9, 7), **SCALAR))
+pipeline("ZipDataset", lambda p: raw.ZipDataset(input_datasets=[numbers(3), numbers(9, 5)], output_types=[tf.int64] * 2, output_shapes=[[], []]), (tf.int64,) * 2, ((), ()))
+pipeline("ShardDataset", lambda p: raw.ShardDataset(input_dataset=numbers(), num_shards=c64(3), index=c64(1), **SCALAR))
+pipeline("ShardDataset", lambda p: raw.ShardDataset(input_dataset=numbers(), num_shards=c64(3), index=c64(4), **SCALAR), name="shard_outside")
+for drop in (False, True):
+    pipeline("BatchDatasetV2", lambda p, drop=drop: raw.BatchDatasetV2(input_dataset=numbers(), batch_size=c64(3), drop_remainder=drop, output_types=[tf.int64],
+                                                                       output_shapes=[[None]]), shapes=([None],), name=f"batch_{drop}")
+    pipeline("ParallelBatchDataset", lambda p, drop=drop: raw.ParallelBatchDataset(
+        input_dataset=numbers(), batch_size=c64(3), num_parallel_calls=c64(2), drop_remainder=drop, output_types=[tf.int64], output_shapes=[[None]]),
+        shapes=([None],), name=f"parallel_batch_{drop}")
+pipeline("BatchDatasetV2", lambda p: raw.BatchDatasetV2(input_dataset=numbers(), batch_size=c64(0), drop_remainder=False, output_types=[tf.int64], output_shapes=[[None]]),
+         shapes=([None],), name="batch_of_none")
+pipeline("BatchDataset", lambda p: raw.BatchDatasetV2(input_dataset=numbers(), batch_size=c64(3), drop_remainder=False, output_types=[tf.int64], output_shapes=[[None]]),
+         shapes=([None],), rewrite=in_place_of("BatchDataset", "BatchDatasetV2", 2, ["parallel_copy"]))
+pipeline("ExperimentalRandomDataset", lambda p: raw.RandomDataset(seed=c64(3), seed2=c64(5), **SCALAR), most=6,
+         rewrite=in_place_of("ExperimentalRandomDataset", "RandomDataset", drop=["metadata"]))
+pipeline("UnbatchDataset", lambda p: raw.UnbatchDataset(input_dataset=raw.TensorSliceDataset(components=[c64([[1, 2], [3, 4]])], output_shapes=[[2]]), **SCALAR))
+pipeline("ExperimentalUnbatchDataset", lambda p: raw.ExperimentalUnbatchDataset(input_dataset=raw.TensorSliceDataset(components=[c64([[1, 2], [3, 4]])],
+                                                                                                                       output_shapes=[[2]]), **SCALAR))
+pipeline("RebatchDatasetV2", lambda p: raw.RebatchDatasetV2(
+    input_dataset=raw.BatchDatasetV2(input_dataset=numbers(), batch_size=c64(3), drop_remainder=False, output_types=[tf.int64], output_shapes=[[None]]),
+    batch_sizes=c64([2]), drop_remainder=False, output_types=[tf.int64], output_shapes=[[None]]), shapes=([None],))
+pipeline("PrefetchDataset", lambda p: raw.PrefetchDataset(input_dataset=numbers(4), buffer_size=c64(2), **SCALAR))
+pipeline("ShuffleDataset", lambda p: raw.ShuffleDataset(input_dataset=numbers(9), buffer_size=c64(4), seed=c64(3), seed2=c64(5), reshuffle_each_iteration=False, **SCALAR))
+pipeline("ShuffleDatasetV2 DummySeedGenerator", lambda p: raw.ShuffleDatasetV2(input_dataset=numbers(4), buffer_size=c64(1), seed_generator=raw.DummySeedGenerator(), **SCALAR))
+pipeline("ShuffleDatasetV3 AnonymousSeedGenerator", lambda p: raw.ShuffleDatasetV3(
+    input_dataset=numbers(9), buffer_size=c64(4), seed=c64(3), seed2=c64(5), seed_generator=raw.AnonymousSeedGenerator(seed=c64(3), seed2=c64(5), reshuffle=False).handle,
+    reshuffle_each_iteration=False, **SCALAR))
+pipeline("ShuffleAndRepeatDataset", lambda p: raw.ShuffleAndRepeatDataset(input_dataset=numbers(5), buffer_size=c64(3), seed=c64(3), seed2=c64(5), count=c64(2), **SCALAR))
+pipeline("ShuffleAndRepeatDatasetV2", lambda p: raw.ShuffleAndRepeatDatasetV2(
+    input_dataset=numbers(5), buffer_size=c64(3), seed=c64(3), seed2=c64(5), count=c64(2), seed_generator=raw.AnonymousSeedGenerator(
+        seed=c64(3), seed2=c64(5), reshuffle=False).handle, reshuffle_each_iteration=False, **SCALAR))
+pipeline("RandomDataset", lambda p: raw.RandomDataset(seed=c64(3), seed2=c64(5), **SCALAR), most=6)
+pipeline("RandomDatasetV2", lambda p: raw.RandomDatasetV2(seed=c64(3), seed2=c64(5), seed_generator=raw.DummySeedGenerator(), rerandomize_each_iteration=False, **SCALAR), most=6)
+pipeline("CacheDataset", lambda p: raw.RepeatDataset(input_dataset=raw.CacheDataset(input_dataset=numbers(3), filename="", **SCALAR), count=c64(2), **SCALAR))
+pipeline("CacheDatasetV2 DummyMemoryCache", lambda p: raw.CacheDatasetV2(input_dataset=numbers(3), filename="", cache=raw.DummyMemoryCache(), **SCALAR))
+pipeline("CacheDatasetV2 AnonymousMemoryCache", lambda p: raw.CacheDatasetV2(input_dataset=numbers(3), filename="", cache=raw.AnonymousMemoryCache().handle,
+                                                                                                **SCALAR), name="anonymous_cache")
+pipeline("UniqueDataset", lambda p: raw.UniqueDataset(input_dataset=raw.TensorSliceDataset(components=[c64([1, 2, 1, 3, 2])], output_shapes=[[]]), **SCALAR))
+pipeline("ExperimentalUniqueDataset", lambda p: raw.ExperimentalUniqueDataset(input_dataset=raw.TensorSliceDataset(components=[c64([1, 2, 1, 3, 2])], output_shapes=[[]]), **SCALAR))
+pipeline("AssertCardinalityDataset", lambda p: raw.AssertCardinalityDataset(input_dataset=numbers(3), cardinality=c64(3), **SCALAR))
+pipeline("AssertCardinalityDataset", lambda p: raw.AssertCardinalityDataset(input_dataset=numbers(3), cardinality=c64(4), **SCALAR), name="wrong_cardinality")
+pipeline("DirectedInterleaveDataset", lambda p: raw.DirectedInterleaveDataset(
+    selector_input_dataset=raw.TensorSliceDataset(components=[c64([0, 1, 1, 0])], output_shapes=[[]]), data_input_datasets=[numbers(2), numbers(9, 7)], **SCALAR))
+pipeline("ExperimentalDirectedInterleaveDataset", lambda p: raw.ExperimentalDirectedInterleaveDataset(
+    selector_input_dataset=raw.TensorSliceDataset(components=[c64([0, 1, 1, 0])], output_shapes=[[]]), data_input_datasets=[numbers(2), numbers(9, 7)], **SCALAR))
+for name, more in (("ModelDataset", {}), ("NonSerializableDataset", {}), ("ExperimentalNonSerializableDataset", {}), ("OptionsDataset", {"serialized_options": b""}),
+                   ("FinalizeDataset", {}), ("OptimizeDataset", {"optimizations": tf.constant}), ("MaxIntraOpParallelismDataset", {"max_intra_op_parallelism": 1}),
+                   ("ExperimentalMaxIntraOpParallelismDataset", {"max_intra_op_parallelism": 1}), ("PrivateThreadPoolDataset", {"num_threads": 1}),
+                   ("ExperimentalPrivateThreadPoolDataset", {"num_threads": 1}), ("LatencyStatsDataset", {"tag": "t"}), ("ExperimentalLatencyStatsDataset", {"tag": "t"}),
+                   ("BytesProducedStatsDataset", {"tag": "t"}), ("ExperimentalBytesProducedStatsDataset", {"tag": "t"}), ("RewriteDataset", {"rewrite_name": "none"}),
+                   ("AssertNextDataset", {"transformations": []}), ("ExperimentalAssertNextDataset", {"transformations": []}), ("AssertPrevDataset", {"transformations": []}),
+                   ("IgnoreErrorsDataset", {}), ("ExperimentalIgnoreErrorsDataset", {})):
+    def around(p, name=name, more=more):
+        made = {}
+        for k, v in more.items():
+            made[k] = c64(v) if isinstance(v, int) else tf.constant([], tf.string) if k in ("optimizations", "transformations") else v
+        return getattr(raw, name)(input_dataset=numbers(4), **made, **SCALAR)
+    pipeline(name, around)
+pipeline("OptimizeDatasetV2", lambda p: raw.OptimizeDatasetV2(input_dataset=numbers(4), optimizations_enabled=tf.constant([], tf.string),
+                                                              optimizations_disabled=tf.constant([], tf.string), optimizations_default=tf.constant([], tf.string), **SCALAR))
+
+
+@program("TensorDataset TensorSliceDataset IteratorV2 MakeIterator IteratorGetNext", types=PLAIN)
+def tensor_datasets(p):
+    x = p.placeholder("x")
+    whole = Drain(raw.TensorDataset(components=[x, tf.constant(3)], output_shapes=[[2, 2], []]), (p.dtype, tf.int32), ((2, 2), ()))
+    slices = Drain(raw.TensorSliceDataset(components=[x], output_shapes=[[2]]), (p.dtype,), ((2,),))
+    p.run(whole.next)
+    whole.run(p, {x: p.values((2, 2))})
+    slices.run(p, {x: p.values((3, 2))})
+    slices.run(p, {x: p.values((0, 2))})
+
+
+@program("PaddedBatchDatasetV2", types=PLAIN)
+def padded_batches(p):
+    x, pad = p.placeholder("x"), p.placeholder("pad")
+    source = raw.TensorSliceDataset(components=[x], output_shapes=[[2]])
+    drains = [Drain(raw.PaddedBatchDatasetV2(input_dataset=source, batch_size=c64(2), padded_shapes=[c64([size])], padding_values=[pad], drop_remainder=drop,
+                                             output_shapes=[[None, None]]), (p.dtype,), ([None, None],)) for size, drop in ((3, False), (-1, True), (1, False))]
+    for d in drains:
+        d.run(p, {x: p.values((3, 2)), pad: p.values(())})
+
+
+@program("PaddedBatchDataset", types=["float32", "string"])
+def padded_batches_old(p):
+    p.rewrite = in_place_of("PaddedBatchDataset", "PaddedBatchDatasetV2", 4, ["parallel_copy"])
+    x, pad = p.placeholder("x"), p.placeholder("pad")
+    source = raw.TensorSliceDataset(components=[x], output_shapes=[[2]])
+    d = Drain(raw.PaddedBatchDatasetV2(input_dataset=source, batch_size=c64(2), padded_shapes=[c64([3])], padding_values=[pad], drop_remainder=False,
+                                       output_shapes=[[None, None]]), (p.dtype,), ([None, None],))
+    d.run(p, {x: p.values((3, 2)), pad: p.values(())})
+
+
+def old_records(op, successor, make, data, **more):
+    def run(p):
+        p.rewrite = in_place_of(op, successor, **more)
+        write = make_files(p)
+        name, _ = p.placeholder("files", tf.string), tf.constant([], tf.int64, name="offsets")
+        d = Drain(make(name), (tf.string,))
+        path = write(b"@TMP@/f.bin", data)
+        d.run(p, {name: np.array([path], object)})
+    run.__name__ = op
+    program(op)(run)
+
+
+old_records("TFRecordDatasetV2", "TFRecordDataset", lambda name: raw.TFRecordDataset(filenames=name, compression_type="", buffer_size=c64(0)),
+            records(b"first", b"", b"third"), add=["offsets"])
+old_records("FixedLengthRecordDataset", "FixedLengthRecordDatasetV2", lambda name: raw.FixedLengthRecordDatasetV2(
+    filenames=name, header_bytes=c64(1), record_bytes=c64(3), footer_bytes=c64(1), buffer_size=c64(0), compression_type=""), b"Habcdef\n", inputs=5)
+
+
+@program("SparseTensorSliceDataset", types=PLAIN)
+def sparse_slices(p):
+    x = p.placeholder("x")
+    d = Drain(raw.SparseTensorSliceDataset(indices=c64([[0, 1], [2, 0], [2, 2]]), values=x, dense_shape=c64([3, 3])), (tf.int64, p.dtype, tf.int64), ([None, 1], [None], [1]))
+    d.run(p, {x: p.values((3,))})
+
+
+def both(names, make, **more):
+    """The same for an op and its name from experimental times."""
+    for name in names.split():
+        pipeline(name, lambda p, name=name: make(p, name), **more)
+
+
+both("MapDataset", lambda p, op: with_functions(p, op, [numbers(4)], {"f": defined(p, [tf.int64], lambda x: x * x)}, NONE))
+both("ExperimentalMapDataset", lambda p, op: with_functions(p, "MapDataset", [numbers(4)], {"f": defined(p, [tf.int64], lambda x: x * x)}, NONE),
+     rewrite=in_place_of("ExperimentalMapDataset", "MapDataset", drop=["metadata"]))
+both("ParallelFilterDataset", lambda p, op: [with_functions(p, "FilterDataset", [numbers(7)], {"predicate": defined(p, [tf.int64], lambda x: tf.equal(x % 2, 0))}, NONE),
+                                             tf.constant(2, tf.int64, name="calls")][0],
+     rewrite=in_place_of("ParallelFilterDataset", "FilterDataset", add=["calls"]))
+both("ParallelMapDataset", lambda p, op: with_functions(p, op, [numbers(4), tf.constant(2)], {"f": defined(p, [tf.int64], lambda x: x + x)}, NONE))
+both("ParallelMapDatasetV2", lambda p, op: with_functions(p, op, [numbers(4), c64(2)], {"f": defined(p, [tf.int64], lambda x: x + x)}, NONE))
+both("MapAndBatchDataset ExperimentalMapAndBatchDataset", lambda p, op: with_functions(
+    p, op, [numbers(5), c64(2), c64(2), tf.constant(False)], {"f": defined(p, [tf.int64], lambda x: x + x)}, NONE, output_shapes=([None],)), shapes=([None],))
+both("FilterDataset", lambda p, op: with_functions(p, op, [numbers(7)], {"predicate": defined(p, [tf.int64], lambda x: tf.equal(x % 2, 0))}, NONE))
+both("TakeWhileDataset ExperimentalTakeWhileDataset", lambda p, op: with_functions(p, op, [numbers(7)], {"predicate": defined(p, [tf.int64], lambda x: x < 3)}, NONE))
+both("FlatMapDataset", lambda p, op: with_functions(p, op, [numbers(4)], {"f": defined(p, [tf.int64], lambda x: raw.RangeDataset(start=c64(0), stop=x, step=c64(1), **SCALAR))}, NONE))
+inner = lambda x: raw.RangeDataset(start=x, stop=x + 3, step=c64(1), **SCALAR)
+both("InterleaveDataset", lambda p, op: with_functions(p, op, [numbers(4), c64(2), c64(2)], {"f": defined(p, [tf.int64], inner)}, NONE))
+both("ParallelInterleaveDatasetV2", lambda p, op: with_functions(p, op, [numbers(4), c64(2), c64(2), c64(2)], {"f": defined(p, [tf.int64], inner)}, {**NONE, "sloppy": False}))
+both("ParallelInterleaveDatasetV3", lambda p, op: with_functions(p, op, [numbers(4), c64(2), c64(2), c64(2)], {"f": defined(p, [tf.int64], inner)},
+                                                                 {**NONE, "deterministic": "true"}))
+both("ParallelInterleaveDatasetV4", lambda p, op: with_functions(p, op, [numbers(4), c64(2), c64(2), c64(1), c64(1), c64(2)], {"f": defined(p, [tf.int64], inner)},
+                                                                 {**NONE, "deterministic": "true"}))
+both("ParallelInterleaveDataset ExperimentalParallelInterleaveDataset", lambda p, op: with_functions(
+    p, op, [numbers(4), c64(2), c64(2), tf.constant(False), c64(1), c64(1)], {"f": defined(p, [tf.int64], inner)}, NONE))
+both("LegacyParallelInterleaveDatasetV2", lambda p, op: with_functions(p, op, [numbers(4), c64(2), c64(2), c64(1), c64(1)], {"f": defined(p, [tf.int64], inner)},
+                                                                       {**NONE, "deterministic": "true"}))
+both("ScanDataset ExperimentalScanDataset", lambda p, op: with_functions(
+    p, op, [numbers(5), c64(10)], {"f": defined(p, [tf.int64, tf.int64], lambda s, x: (s + x, s - x))}, {**NONE, "Tstate": types_list([tf.int64])}))
+both("GroupByWindowDataset ExperimentalGroupByWindowDataset", lambda p, op: with_functions(
+    p, op, [numbers(7)], {"key_func": defined(p, [tf.int64], lambda x: x % 2),
+                          "reduce_func": defined(p, [tf.int64, tf.variant], lambda k, w: raw.BatchDatasetV2(
+                              input_dataset=w, batch_size=c64(9), drop_remainder=False, output_types=[tf.int64], output_shapes=[[None]])),
+                          "window_size_func": defined(p, [tf.int64], lambda k: k + 2)},
+    {"Tkey_func_other_arguments": types_list([]), "Treduce_func_other_arguments": types_list([]), "Twindow_size_func_other_arguments": types_list([])},
+    output_shapes=([None],)), shapes=([None],))
+both("GroupByReducerDataset ExperimentalGroupByReducerDataset", lambda p, op: with_functions(
+    p, op, [numbers(7)], {"key_func": defined(p, [tf.int64], lambda x: x % 2), "init_func": defined(p, [tf.int64], lambda k: k * 100),
+                          "reduce_func": defined(p, [tf.int64, tf.int64], lambda s, x: s + x), "finalize_func": defined(p, [tf.int64], lambda s: s + 1)},
+    {k: types_list([]) for k in ("Tkey_func_other_arguments", "Tinit_func_other_arguments", "Treduce_func_other_arguments", "Tfinalize_func_other_arguments")}))
+
+
+@program("WindowDataset WindowOp")
+def windows(p):
+    windowed = raw.WindowDataset(input_dataset=numbers(6), size=c64(3), shift=c64(2), stride=c64(1), drop_remainder=False, output_types=[tf.variant],
+                                 output_shapes=[[]])
+    flat = with_functions(p, "FlatMapDataset", [windowed], {"f": defined(p, [tf.variant], lambda w: raw.BatchDatasetV2(
+        input_dataset=w, batch_size=c64(9), drop_remainder=False, output_types=[tf.int64], output_shapes=[[None]]))}, NONE, output_shapes=([None],))
+    d = Drain(flat, (tf.int64,), ([None],))
+    made = raw.WindowOp(inputs=[c64(5), c64(6)], output_types=[tf.int64], output_shapes=[[]])
+    e = Drain(made)
+    d.run(p)
+    e.run(p)
+
+
+@program("DatasetCardinality ExperimentalDatasetCardinality ReduceDataset DatasetToSingleElement")
+def dataset_answers(p):
+    n = p.placeholder("n", tf.int64)
+    made = raw.RangeDataset(start=c64(0), stop=n, step=c64(1), **SCALAR)
+    endless = raw.RepeatDataset(input_dataset=made, count=c64(-1), **SCALAR)
+    filtered = with_functions(p, "FilterDataset", [made], {"predicate": defined(p, [tf.int64], lambda x: x > 2)}, NONE)
+    sizes = [f(input_dataset=d) for f in (raw.DatasetCardinality, raw.ExperimentalDatasetCardinality) for d in (made, endless, filtered)]
+    total = p.graph.create_op("ReduceDataset", [made, c64(100)], [tf.int64], attrs={
+        "f": defined(p, [tf.int64, tf.int64], lambda s, x: s + x), "Tstate": types_list([tf.int64]), "Targuments": types_list([]), "output_types": types_list([tf.int64]),
+        "output_shapes": attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(shape=[tf.TensorShape([]).as_proto()]))}, name="reduce").outputs[0]
+    single = raw.DatasetToSingleElement(dataset=made, **SCALAR)[0]
+    for count in (4, 1, 0):
+        p.run(sizes, {n: I64(count)})
+        p.run([total], {n: I64(count)})
+        p.run([single], {n: I64(count)})
+
+
+@program("OptionalFromValue OptionalNone OptionalHasValue OptionalGetValue IteratorGetNextAsOptional", types=PLAIN)
+def optionals(p):
+    x = p.placeholder("x")
+    kind = {"output_types": [p.dtype], "output_shapes": [tf.TensorShape(None)]}
+    full, none = raw.OptionalFromValue(components=[x]), raw.OptionalNone()
+    has = [raw.OptionalHasValue(optional=o) for o in (full, none)]
+    got, missing = raw.OptionalGetValue(optional=full, **kind)[0], raw.OptionalGetValue(optional=none, **kind)[0]
+    d = Drain(raw.TensorSliceDataset(components=[x], output_shapes=[[2]]), (p.dtype,), ((2,),))
+    asked = raw.IteratorGetNextAsOptional(iterator=d.iterator, output_types=[p.dtype], output_shapes=[[2]])
+    more, value = raw.OptionalHasValue(optional=asked), raw.OptionalGetValue(optional=asked, **kind)[0]
+    values = {x: p.values((2, 2))}
+    p.run([*has, got], values)
+    p.run([missing])
+    p.run(feeds=values, targets=[d.start])
+    p.run([more, value])
+    p.run([value])
+    p.run([more])
+
+
+@program("Iterator OneShotIterator IteratorToStringHandle IteratorFromStringHandle IteratorFromStringHandleV2 AnonymousIterator AnonymousIteratorV2 AnonymousIteratorV3 "
+         "DeleteIterator IteratorGetDevice ExperimentalIteratorGetDevice")
+def iterators(p):
+    old = raw.Iterator(shared_name="old", container="", **SCALAR)
+    start = raw.MakeIterator(dataset=numbers(5), iterator=old)
+    step = raw.IteratorGetNext(iterator=old, **SCALAR)[0]
+    name = raw.IteratorToStringHandle(resource_handle=old)
+    found = [raw.IteratorGetNext(iterator=f(string_handle=name, **SCALAR), **SCALAR)[0] for f in (raw.IteratorFromStringHandle, raw.IteratorFromStringHandleV2)]
+    junk = raw.IteratorGetNext(iterator=raw.IteratorFromStringHandleV2(string_handle="junk", **SCALAR), **SCALAR)[0]
+    once = p.graph.create_op("OneShotIterator", [], [tf.resource], attrs={
+        "dataset_factory": defined(p, [], lambda: numbers(3)), "output_types": types_list([tf.int64]), "output_shapes": attr_value_pb2.AttrValue(
+            list=attr_value_pb2.AttrValue.ListValue(shape=[tf.TensorShape([]).as_proto()]))}, name="once").outputs[0]
+    once_next = raw.IteratorGetNext(iterator=once, **SCALAR)[0]
+    where = [f(resource=old) for f in (raw.IteratorGetDevice, raw.ExperimentalIteratorGetDevice)]
+    unnamed = []
+    for make in (raw.AnonymousIterator, raw.AnonymousIteratorV2, raw.AnonymousIteratorV3):
+        made = make(**SCALAR)
+        handle = made.handle if hasattr(made, "handle") else made
+        with tf.control_dependencies([raw.MakeIterator(dataset=numbers(5), iterator=handle)]):
+            unnamed.append(raw.IteratorGetNext(iterator=handle, **SCALAR)[0])
+            if hasattr(made, "deleter"):
+                with tf.control_dependencies([unnamed[-1]]):
+                    unnamed.append(tf.group(raw.DeleteIterator(handle=made.handle, deleter=made.deleter)))
+    p.run([step])
+    p.run(targets=[start])
+    p.run(targets=[w.op for w in where])  # the name of the device is the session's
+    p.run([step])
+    p.run([found[0]])
+    p.run([found[1]])
+    p.run([junk])
+    for _ in range(4):
+        p.run([once_next])
+    p.run([o for o in unnamed if not isinstance(o, tf.Operation)], targets=[o for o in unnamed if isinstance(o, tf.Operation)])
+    p.run([step])
+
+
+@program("TextLineDataset TFRecordDataset FixedLengthRecordDatasetV2 DatasetToTFRecord ExperimentalDatasetToTFRecord ListDataset "
+         "WrapDatasetVariant UnwrapDatasetVariant")
+def file_datasets(p):
+    write = make_files(p)
+    name = p.placeholder("files", tf.string)
+    out = p.placeholder("out", tf.string)
+    lines = raw.TextLineDataset(filenames=name, compression_type="", buffer_size=c64(0))
+    made = [lines, raw.TFRecordDataset(filenames=name, compression_type="", buffer_size=c64(0)),
+            raw.FixedLengthRecordDatasetV2(filenames=name, header_bytes=c64(1), record_bytes=c64(3), footer_bytes=c64(1), buffer_size=c64(0), compression_type=""),
+            raw.UnwrapDatasetVariant(input_handle=raw.WrapDatasetVariant(input_handle=lines))]
+    drains = [Drain(d, (tf.string,)) for d in made]
+    listed = Drain(raw.ListDataset(tensors=[c64(5), c64(6)], **SCALAR))
+    save = [raw.DatasetToTFRecord(input_dataset=lines, filename=out, compression_type=""), raw.ExperimentalDatasetToTFRecord(input_dataset=lines, filename=out, compression_type="")]
+    t = write(b"@TMP@/t.txt", b"one\r\ntwo\n\nlast")
+    r = write(b"@TMP@/r.rec", records(b"first", b"", b"third"))
+    f = write(b"@TMP@/f.bin", b"Habcdef\n")
+    for d, file in zip(drains, (t, r, f, t)):
+        d.run(p, {name: np.array([file], object)})
+    drains[0].run(p, {name: np.array([b"@TMP@/none"], object)})
+    drains[1].run(p, {name: np.array([t], object)})
+    listed.run(p)
+    for s in save:
+        p.run(feeds={name: np.array([t], object), out: text(b"@TMP@/o.rec")}, targets=[s])
+        drains[1].run(p, {name: np.array([b"@TMP@/o.rec"], object)})
+
+
+@program("InitializeTableFromDataset")
+def table_from_dataset(p):
+    table = raw.HashTableV2(key_dtype=tf.int64, value_dtype=tf.int64)
+    zipped = raw.ZipDataset(input_datasets=[numbers(3), numbers(13, 10)], output_types=[tf.int64] * 2, output_shapes=[[], []])
+    fill = raw.InitializeTableFromDataset(table_handle=table, dataset=zipped)
+    find = raw.LookupTableFindV2(table_handle=table, keys=c64([0, 2, 9]), default_value=c64(-1))
+    p.run(targets=[fill])
+    p.run([find])
