@@ -82,7 +82,7 @@ static void concat_inputs(ShapeContext *c, int first, int n, int axis_input) {
         ctx_out(c, 0, shape_unknown_dims(rank));
         return;
     }
-    int least = (int)(axis < 0 ? -axis : axis + 1), at = (int)axis;
+    int at = shape_axis(axis), least = at < 0 ? -at : at + 1;
     PartialShape before = SHAPE_UNKNOWN, after = SHAPE_UNKNOWN;
     int64_t size = 0;
     for (int i = first; i < first + n; i++) {
@@ -147,7 +147,7 @@ static int axis_of(ShapeContext *c, int i, int rank) {
     if (t && t->shape.rank != 0) ctx_fail(c, "Input must be scalar but has rank %d", t->shape.rank);
     if (!t || !ctx_int(c, i, &axis)) return -1;
     if (rank >= 0) return ctx_axis(c, axis, rank);
-    return axis < 0 ? -1 : (int)axis;
+    return axis < 0 ? -1 : shape_axis(axis);
 }
 
 static void split(ShapeContext *c) {
@@ -175,10 +175,10 @@ static void split_v(ShapeContext *c) {
     if (sizes->count != c->out_count) ctx_fail(c, "Length of size_splits should be equal to num_outputs");
     int64_t total = 0, size = shape_dim(s, axis);
     int open = 0;
-    for (int64_t i = 0; i < sizes->count; i++) {
+    for (int64_t i = 0; i < sizes->count && !c->err; i++) {
         int64_t part = tensor_index(sizes, i);
         open += part == -1;
-        total += part == -1 ? 0 : part;
+        if (part != -1 && __builtin_add_overflow(total, part, &total)) ctx_fail(c, "size_splits is too large");
     }
     if (open > 1) ctx_fail(c, "size_splits can only have one -1");
     for (int i = 0; i < c->out_count && !c->err; i++) {
@@ -253,7 +253,8 @@ static void pad_by(ShapeContext *c, bool grows) {
     for (int i = 0; i < s.rank; i++) {
         int64_t before = tensor_index(t, 2 * i), after = tensor_index(t, 2 * i + 1);
         if (before < 0 || after < 0) ctx_fail(c, "Paddings must be non-negative: %lld %lld", (long long)before, (long long)after);
-        s.dims[i] = grows ? ctx_dim_add(c, s.dims[i], before + after) : ctx_dim_sub(c, s.dims[i], before + after);
+        int64_t both = ctx_dim_add(c, before, after);
+        s.dims[i] = grows ? ctx_dim_add(c, s.dims[i], both) : ctx_dim_sub(c, s.dims[i], both);
     }
     ctx_out(c, 0, s);
 }
@@ -298,7 +299,7 @@ static void one_hot(ShapeContext *c) {
     if (axis < -1) ctx_fail(c, "axis must be >= -1");
     if (s.rank < 0 || s.rank == SHAPE_MAX_RANK || c->err) return;
     int ranks = s.rank + 1; /* an axis that is too large starts again from 0, as in TensorFlow */
-    shape_insert_dim(&s, (int)((axis + ranks) % ranks), depth);
+    shape_insert_dim(&s, axis < 0 ? s.rank : (int)(axis % ranks), depth);
     ctx_out(c, 0, s);
 }
 
@@ -384,7 +385,7 @@ static void reverse_axes(ShapeContext *c) {
     bool seen[SHAPE_MAX_RANK] = {0};
     for (int64_t i = 0; t && s.rank >= 0 && i < t->count && !c->err; i++) {
         int64_t axis = tensor_index(t, i);
-        int at = (int)(axis < 0 ? axis + s.rank : axis);
+        int at = shape_axis(axis < 0 ? axis + s.rank : axis);
         if (at < 0 || at >= s.rank)
             ctx_fail(c, "'axis'[%lld] = %lld is out of valid range [0, %d", (long long)i, (long long)axis, s.rank - 1);
         else if (seen[at])
@@ -433,9 +434,13 @@ static void range(ShapeContext *c) {
         ctx_fail(c, "Requires delta != 0");
     else if (v[2] > 0 ? v[0] > v[1] : v[0] < v[1])
         ctx_fail(c, "Requires start %s limit when delta %s 0: %g/%g", v[2] > 0 ? "<=" : ">=", v[2] > 0 ? ">" : "<", v[0], v[1]);
-    double steps = (v[1] - v[0]) / v[2];
+    double steps = c->err ? 0 : (v[1] - v[0]) / v[2];
+    if (!(steps < 9e18)) {
+        ctx_fail(c, "Requires ((limit - start) / delta) <= %lld", (long long)INT64_MAX);
+        return;
+    }
     int64_t whole = (int64_t)steps;
-    if (!c->err) ctx_out(c, 0, shape_vector(whole + ((double)whole < steps)));
+    ctx_out(c, 0, shape_vector(whole + ((double)whole < steps)));
 }
 
 static void lin_space(ShapeContext *c) {

@@ -135,6 +135,18 @@ const Tensor *shapes_constant(ShapeInfo *info, Output o) {
     return t;
 }
 
+void shape_info_note_constants(ShapeInfo *info, const Node *n) {
+    for (int i = 0; i < n->output_count; i++) {
+        Tensor *old = intmap_remove(&info->constants, key_of((Output){(Node *)n, i}));
+        if (old != &not_constant) tensor_unref(old);
+    }
+    if (!fold_knows(n->op)) return;
+    for (int i = 0; i < n->output_count; i++) {
+        DataType t = n->output_types[i];
+        if (t == DT_INT32 || t == DT_INT64 || t == DT_BOOL) shapes_constant(info, (Output){(Node *)n, i});
+    }
+}
+
 /* ---- Vectors as shapes ---- */
 
 static PartialShape as_shape(ShapeInfo *info, Output o, int depth);
@@ -176,7 +188,7 @@ static PartialShape sliced(ShapeInfo *info, const Node *n, int depth) {
     int64_t stride = tensor_index(bounds[2], 0);
     int64_t begin = no_begin ? (stride < 0 ? s.rank - 1 : 0) : tensor_index(bounds[0], 0);
     int64_t end = no_end ? (stride < 0 ? -1 : s.rank) : tensor_index(bounds[1], 0);
-    if (stride == 0) return SHAPE_UNKNOWN;
+    if (stride == 0 || stride > INT32_MAX || stride < -INT32_MAX) return SHAPE_UNKNOWN;
     if (!no_begin && begin < 0) begin += s.rank;
     if (!no_end && end < 0) end += s.rank;
     int64_t low = stride > 0 ? 0 : -1, high = stride > 0 ? s.rank : s.rank - 1;

@@ -36,14 +36,12 @@ static void ref_select(ShapeContext *c) {
 
 /* The attribute output_shapes, when it is there. False when it is empty. */
 static bool given_outputs(ShapeContext *c) {
-    PartialShape shapes[64];
-    int n = ctx_attr_shapes(c, "output_shapes", shapes, 64);
+    int n = ctx_attr_shapes(c, "output_shapes", NULL, 0);
     if (n == 0) return false;
-    if (n != c->out_count) {
+    if (n == c->out_count)
+        ctx_attr_shapes(c, "output_shapes", c->out, n);
+    else
         ctx_fail(c, "`output_shapes` must be the same length as the outputs (%d vs. %d)", n, c->out_count);
-        return true;
-    }
-    for (int i = 0; i < n && i < 64; i++) ctx_out(c, i, shapes[i]);
     return true;
 }
 

@@ -251,11 +251,21 @@ static int64_t known_places(ShapeContext *c, int64_t input, int64_t window, int6
         ctx_fail(c, "Stride must be > 0, but got %lld", (long long)stride);
         return DIM_UNKNOWN;
     }
-    if (str_is(padding, "SAME")) return (input + stride - 1) / stride;
+    if (str_is(padding, "SAME")) return ctx_dim_div(c, ctx_dim_add(c, input, stride - 1), stride, false);
+    if (window < 0 || stride > INT32_MAX || input > INT64_MAX - stride) {
+        ctx_fail(c, "The window is too large");
+        return DIM_UNKNOWN;
+    }
     int64_t places = (input - window + stride) / stride;
     if (places < 0) ctx_fail(c, "Computed output size would be negative: %lld [input_size: %lld, effective_filter_size: %lld, stride: %lld]", (long long)places,
                              (long long)input, (long long)window, (long long)stride);
     return places;
+}
+
+/* How far a window reaches whose elements stand `rate` apart. */
+static int64_t dilated(ShapeContext *c, int64_t size, int64_t rate) {
+    if (size < 1 || rate < 1) return rate == 1 || size == 0 ? size : DIM_UNKNOWN;
+    return ctx_dim_add(c, size, ctx_dim_mul(c, size - 1, rate - 1));
 }
 
 /* Patches of `rank - 2` spatial dimensions, each a row of the depth. Where one dimension is unknown all are. */
@@ -280,7 +290,7 @@ static void patches(ShapeContext *c, int rank, bool has_rates) {
         return;
     }
     for (int i = 1; i < rank - 1; i++)
-        out.dims[i] = known_places(c, in.dims[i], ksize[i] + (ksize[i] - 1) * (rates[i] - 1), strides[i], padding);
+        out.dims[i] = known_places(c, in.dims[i], dilated(c, ksize[i], rates[i]), strides[i], padding);
     out.dims[rank - 1] = depth;
     ctx_out(c, 0, out);
 }
@@ -309,7 +319,7 @@ static void dilation2d(ShapeContext *c) {
     }
     ctx_merge_dim(c, in.dims[3], filter.dims[2]);
     for (int i = 1; i < 3; i++)
-        out.dims[i] = known_places(c, in.dims[i], filter.dims[i - 1] + (filter.dims[i - 1] - 1) * (rates[i] - 1), strides[i], padding);
+        out.dims[i] = known_places(c, in.dims[i], dilated(c, filter.dims[i - 1], rates[i]), strides[i], padding);
     ctx_out(c, 0, out);
 }
 

@@ -250,7 +250,7 @@ static void fold_strided_slice(Fold *f) {
         if (f->in[i]->count != 1 || f->in[i]->shape.rank != 1) return;
     if (x->shape.rank != 1 || mask(f, "ellipsis_mask") || mask(f, "new_axis_mask")) return;
     int64_t n = x->count, begin = get(f->in[1], 0), end = get(f->in[2], 0), stride = get(f->in[3], 0);
-    if (stride == 0) return;
+    if (stride == 0 || stride > INT32_MAX || stride < -INT32_MAX) return;
     if (begin < 0) begin += n;
     if (mask(f, "shrink_axis_mask")) {
         if (begin < 0 || begin >= n || !make(f, x->dtype, SHAPE_SCALAR)) return;
@@ -307,7 +307,7 @@ static void fold_range(Fold *f) {
     for (int i = 0; i < 3; i++)
         if (f->in[i]->count != 1 || !is_integer(f->in[i]->dtype)) return;
     int64_t start = get(f->in[0], 0), limit = get(f->in[1], 0), delta = get(f->in[2], 0), span;
-    if (delta == 0 || __builtin_sub_overflow(limit, start, &span) || (span != 0 && (span > 0) != (delta > 0))) return;
+    if (delta == 0 || delta < -INT32_MAX || __builtin_sub_overflow(limit, start, &span) || (span != 0 && (span > 0) != (delta > 0)) || span == INT64_MIN) return;
     int64_t count = span / delta + (span % delta != 0);
     if (!make(f, f->in[0]->dtype, shape_vector(count))) return;
     for (int64_t i = 0; i < count; i++) put(f->out, i, start + i * delta);
@@ -315,7 +315,7 @@ static void fold_range(Fold *f) {
 
 static void fold_expand_dims(Fold *f) {
     Shape shape = f->in[0]->shape;
-    int64_t axis = f->in[1]->count == 1 ? get(f->in[1], 0) : 99;
+    int64_t axis = f->in[1]->count == 1 ? get(f->in[1], 0) : SHAPE_MAX_RANK + 1;
     if (axis < 0) axis += shape.rank + 1;
     if (axis < 0 || axis > shape.rank || shape.rank == SHAPE_MAX_RANK) return;
     shape_insert_dim(&shape, (int)axis, 1);

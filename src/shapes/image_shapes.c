@@ -152,7 +152,7 @@ static void combined_nms(ShapeContext *c) {
         if (ctx_attr_bool(c, "pad_per_class")) {
             if (!ctx_int(c, 2, &per_class)) n = DIM_UNKNOWN;
             else if (classes < 0) n = DIM_UNKNOWN;
-            else if (per_class * classes < n) n = per_class * classes;
+            else if (ctx_dim_mul(c, per_class, classes) < n) n = per_class * classes;
         }
     }
     int64_t batch = boxes.dims[0];

@@ -192,6 +192,7 @@ static void matrix_diag_v2(ShapeContext *c) {
     }
     if (c->err) return;
     bool has_rows = ctx_int(c, 2, &rows), has_cols = ctx_int(c, 3, &cols);
+    if (shape_dim(s, -1) > INT32_MAX) return; /* no such matrix fits anywhere */
     int64_t length = shape_dim(s, -1), least_rows = length - (high < 0 ? high : 0), least_cols = length + (low > 0 ? low : 0);
     if (!has_rows) rows = -1;
     if (!has_cols) cols = -1;

@@ -104,7 +104,7 @@ static void arg_reduction(ShapeContext *c) {
         return;
     }
     if (s.rank < 0) return;
-    int at = axis < 0 ? (int)axis + s.rank : (int)axis;
+    int at = shape_axis(axis < 0 ? axis + s.rank : axis);
     if (at < 0 || at >= s.rank) {
         ctx_fail(c, "Dimension (%lld) must be in the range [%d, %d), where %d is the number of dimensions in the input.", (long long)axis, -s.rank, s.rank,
                  s.rank);

@@ -98,7 +98,8 @@ static void space_depth(ShapeContext *c, bool to_depth) {
         *dim = to_depth ? ctx_dim_div(c, *dim, block, true) : ctx_dim_mul(c, *dim, block);
     }
     int64_t *depth = &s.dims[at.depth];
-    *depth = to_depth ? ctx_dim_mul(c, *depth, block * block) : ctx_dim_div(c, *depth, block * block, true);
+    int64_t pixels = ctx_dim_mul(c, block, block);
+    *depth = to_depth ? ctx_dim_mul(c, *depth, pixels) : ctx_dim_div(c, *depth, pixels, true);
     ctx_out(c, 0, s);
 }
 
@@ -197,8 +198,8 @@ static PartialShape check_range(ShapeContext *c, int64_t axis, int low, int high
     PartialShape minmax = ctx_merge(c, ctx_rank(c, c->in[low], axis == -1 ? 0 : 1), c->in[high]);
     if (axis < -1) ctx_fail(c, "axis should be at least -1, got %lld", (long long)axis);
     if (axis < 0 || c->err) return minmax;
-    PartialShape s = ctx_rank_at_least(c, c->in[0], (int)axis + 1);
-    ctx_merge_dim(c, shape_dim(minmax, 0), shape_dim(s, (int)axis));
+    PartialShape s = ctx_rank_at_least(c, c->in[0], shape_axis(axis) + 1);
+    ctx_merge_dim(c, shape_dim(minmax, 0), shape_dim(s, shape_axis(axis)));
     return minmax;
 }
 

@@ -67,7 +67,7 @@ static void parse_example_v2(ShapeContext *c) {
     give_sparse(&o, sparse, rank);
     give_dense(&o, "dense_shapes", dense, in);
     give(&o, ragged, shape_vector(DIM_UNKNOWN));
-    give(&o, ragged, in.rank == 1 ? shape_vector(in.dims[0] < 0 ? DIM_UNKNOWN : in.dims[0] + 1) : in.rank == 0 ? shape_vector(DIM_UNKNOWN) : shape_vector(DIM_UNKNOWN));
+    give(&o, ragged, shape_vector(in.rank == 1 ? ctx_dim_add(c, in.dims[0], 1) : DIM_UNKNOWN));
 }
 
 static void parse_single_example(ShapeContext *c) {
@@ -99,7 +99,7 @@ static void parse_sequence(ShapeContext *c, PartialShape batch, bool is_batch, b
     if (has_ragged) {
         int ragged = list_size(c, "context_ragged_value_types");
         give(&o, ragged, shape_vector(DIM_UNKNOWN));
-        give(&o, ragged, shape_vector(is_batch && batch.rank == 1 && batch.dims[0] >= 0 ? batch.dims[0] + 1 : DIM_UNKNOWN));
+        give(&o, ragged, shape_vector(is_batch && batch.rank == 1 && batch.dims[0] >= 0 ? ctx_dim_add(c, batch.dims[0], 1) : DIM_UNKNOWN));
     }
     give_sparse(&o, (int)list_sparse, sparse_rank < 0 ? DIM_UNKNOWN : sparse_rank + 1);
     give_dense(&o, "feature_list_dense_shapes", (int)list_dense, rows);
@@ -107,7 +107,7 @@ static void parse_sequence(ShapeContext *c, PartialShape batch, bool is_batch, b
     if (has_ragged) {
         int ragged = list_size(c, "feature_list_ragged_value_types");
         give(&o, ragged, shape_vector(DIM_UNKNOWN));
-        give(&o, ragged, shape_vector(is_batch && batch.rank == 1 && batch.dims[0] >= 0 ? batch.dims[0] + 1 : DIM_UNKNOWN));
+        give(&o, ragged, shape_vector(is_batch && batch.rank == 1 && batch.dims[0] >= 0 ? ctx_dim_add(c, batch.dims[0], 1) : DIM_UNKNOWN));
         give(&o, ragged, shape_vector(DIM_UNKNOWN));
     }
 }

@@ -126,9 +126,14 @@ PartialShape ctx_broadcast(ShapeContext *c, PartialShape a, PartialShape b) {
     return s;
 }
 
+int shape_axis(int64_t axis) {
+    return (int)(axis < -SHAPE_END ? -SHAPE_END : axis > SHAPE_END ? SHAPE_END : axis);
+}
+
 int64_t shape_dim(PartialShape s, int axis) {
+    if (s.rank < 0) return DIM_UNKNOWN;
     int at = axis < 0 ? axis + s.rank : axis;
-    return s.rank < 0 || at < 0 || at >= s.rank ? DIM_UNKNOWN : s.dims[at];
+    return at < 0 || at >= s.rank ? DIM_UNKNOWN : s.dims[at];
 }
 
 bool shape_is_full(PartialShape s) {

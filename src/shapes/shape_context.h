@@ -53,6 +53,8 @@ PartialShape ctx_sub(ShapeContext *c, PartialShape s, int from, int to); /* nega
 enum { SHAPE_END = 1 << 20 };
 PartialShape ctx_replace(ShapeContext *c, PartialShape s, int axis, int64_t dim); /* unknown stays unknown */
 PartialShape ctx_broadcast(ShapeContext *c, PartialShape a, PartialShape b);
+/* An axis from a tensor or an attribute as an int; what no shape has stays out of range. */
+int shape_axis(int64_t axis);
 int64_t shape_dim(PartialShape s, int axis); /* negative: from the end; unknown when the rank is */
 bool shape_is_full(PartialShape s);          /* everything is known */
 int64_t shape_elements(PartialShape s);      /* 0 when any dimension is, else unknown when it is not full */

@@ -179,6 +179,7 @@ static Error *infer(ShapeInfo *info, const Node *n, const ShapeRow *row) {
             kept->shapes[i] = c.out[i];
             kept->handles[i] = c.out_handles[i];
         }
+        shape_info_note_constants(info, n);
     }
     free(handles);
     free(shapes);

@@ -26,3 +26,6 @@ ShapeInfo *shape_info_for_call(const Graph *body, ShapeContext *caller);
 NodeShapes *shape_info_node(const ShapeInfo *info, const Node *n); /* NULL when it was not inferred */
 void shape_info_forget_unknown_constants(ShapeInfo *info);
 void shape_info_clear_constants(ShapeInfo *info);
+/* A node was inferred: what was known of its values goes, and they are worked out from those of its inputs. Doing so at once
+ * keeps long chains from being followed back from their end. */
+void shape_info_note_constants(ShapeInfo *info, const Node *n);

@@ -32,18 +32,20 @@ static void gather(ShapeContext *c) {
 
 static void gather_v2(ShapeContext *c) {
     PartialShape params = ctx_rank_at_least(c, c->in[0], 1), indices = c->in[1];
-    int64_t axis, batch_dims = ctx_attr_int(c, "batch_dims");
+    int64_t axis;
+    int batch_dims = shape_axis(ctx_attr_int(c, "batch_dims"));
     ctx_want_scalar(c, 2);
     if (!ctx_int(c, 2, &axis)) {
-        ctx_out(c, 0, params.rank >= 0 && indices.rank >= 0 ? shape_unknown_dims(params.rank + indices.rank - 1 - (int)batch_dims) : SHAPE_UNKNOWN);
+        ctx_out(c, 0, params.rank >= 0 && indices.rank >= 0 ? shape_unknown_dims(params.rank + indices.rank - 1 - batch_dims) : SHAPE_UNKNOWN);
         return;
     }
-    params = ctx_rank_at_least(c, params, (int)(axis < 0 ? -axis : axis + 1));
-    indices = ctx_rank_at_least(c, indices, (int)(batch_dims < 0 ? -batch_dims : batch_dims));
+    int at = shape_axis(axis);
+    params = ctx_rank_at_least(c, params, at < 0 ? -at : at + 1);
+    indices = ctx_rank_at_least(c, indices, batch_dims < 0 ? -batch_dims : batch_dims);
     if (batch_dims < 0 && indices.rank >= 0) batch_dims += indices.rank;
-    params = ctx_rank_at_least(c, params, (int)batch_dims + 1);
-    PartialShape out = ctx_concat(c, ctx_sub(c, params, 0, (int)axis), ctx_sub(c, indices, (int)batch_dims, SHAPE_END));
-    if (axis != -1) out = ctx_concat(c, out, ctx_sub(c, params, (int)axis + 1, SHAPE_END));
+    params = ctx_rank_at_least(c, params, batch_dims + 1);
+    PartialShape out = ctx_concat(c, ctx_sub(c, params, 0, at), ctx_sub(c, indices, batch_dims, SHAPE_END));
+    if (at != -1) out = ctx_concat(c, out, ctx_sub(c, params, at + 1, SHAPE_END));
     ctx_out(c, 0, out);
 }
 
@@ -76,13 +78,13 @@ static void check_handle_type(ShapeContext *c) {
 static void resource_gather(ShapeContext *c) {
     check_handle_type(c);
     PartialShape params = ctx_rank_at_least(c, handle_shape(c, 0), 1), indices = c->in[1];
-    int64_t batch_dims = ctx_attr_int(c, "batch_dims");
-    if (batch_dims < 0) ctx_fail(c, "batch_dims is negative (%lld)", (long long)batch_dims);
-    params = ctx_rank_at_least(c, params, (int)batch_dims + 1);
-    indices = ctx_rank_at_least(c, indices, (int)batch_dims);
+    int batch_dims = shape_axis(ctx_attr_int(c, "batch_dims"));
+    if (batch_dims < 0) ctx_fail(c, "batch_dims is negative (%d)", batch_dims);
+    params = ctx_rank_at_least(c, params, batch_dims + 1);
+    indices = ctx_rank_at_least(c, indices, batch_dims);
     if (c->err) return;
-    PartialShape out = batch_dims ? ctx_concat(c, ctx_sub(c, params, 0, (int)batch_dims), ctx_sub(c, indices, (int)batch_dims, SHAPE_END)) : indices;
-    ctx_out(c, 0, ctx_concat(c, out, ctx_sub(c, params, (int)batch_dims + 1, SHAPE_END)));
+    PartialShape out = batch_dims ? ctx_concat(c, ctx_sub(c, params, 0, batch_dims), ctx_sub(c, indices, batch_dims, SHAPE_END)) : indices;
+    ctx_out(c, 0, ctx_concat(c, out, ctx_sub(c, params, batch_dims + 1, SHAPE_END)));
 }
 
 static void resource_gather_nd(ShapeContext *c) {

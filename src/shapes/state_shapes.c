@@ -1,4 +1,7 @@
 /* state_shapes.c: rules of variables, of both kinds, and of the optimizers' updates. */
+#include <stdlib.h>
+
+#include "base/memory.h"
 #include "shapes/rule_list.h"
 
 static void variable_v1(ShapeContext *c) {
@@ -13,14 +16,19 @@ static void var_handle(ShapeContext *c) {
 }
 
 static void var_handles(ShapeContext *c) {
-    DataType dtypes[256];
-    PartialShape shapes[256];
     Str value;
-    int n = node_attr(c->node, "dtypes", &value) ? attr_list_types(value, dtypes, 256) : 0, m = ctx_attr_shapes(c, "shapes", shapes, 256);
+    int n = node_attr(c->node, "dtypes", &value) ? attr_list_types(value, NULL, 0) : 0, m = ctx_attr_shapes(c, "shapes", NULL, 0);
     if (n != c->out_count) ctx_fail(c, "Mismatched number of dtypes (n=%d, num dtypes=%d)", c->out_count, n);
     if (m != c->out_count) ctx_fail(c, "Mismatched number of shapes (n=%d, num shapes=%d)", c->out_count, m);
     ctx_out_all(c, SHAPE_SCALAR);
-    for (int i = 0; i < c->out_count && i < n && i < m && i < 256; i++) c->out_handles[i] = (HandleShape){true, dtypes[i], shapes[i]};
+    if (c->err) return;
+    DataType *dtypes = xcalloc((size_t)n + 1, sizeof *dtypes);
+    PartialShape *shapes = xcalloc((size_t)n + 1, sizeof *shapes);
+    attr_list_types(value, dtypes, n);
+    ctx_attr_shapes(c, "shapes", shapes, n);
+    for (int i = 0; i < n; i++) c->out_handles[i] = (HandleShape){true, dtypes[i], shapes[i]};
+    free(shapes);
+    free(dtypes);
 }
 
 /* The value of the variable that input i is a handle of, whose type must be `dtype`. */

@@ -25,7 +25,7 @@ static bool spread(ShapeContext *c, int rank, DenseSpec *d) {
     int count = (int)strides->count, added_after = 0, at = 0;
     bool seen = false;
     if (count > SHAPE_MAX_RANK) return false;
-    if (ellipsis && ellipsis & (ellipsis - 1)) {
+    if (__builtin_popcountll((unsigned long long)ellipsis) > 1) {
         ctx_fail(c, "Multiple ellipses in slice spec not allowed");
         return false;
     }
