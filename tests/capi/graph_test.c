@@ -252,6 +252,35 @@ static void shapes_are_known_as_far_as_they_are(void **state) {
     TF_DeleteStatus(s);
 }
 
+static void handles_know_what_they_point_to(void **state) {
+    (void)state;
+    TF_Status *s = TF_NewStatus();
+    TF_Graph *g = TF_NewGraph();
+    TF_OperationDescription *d = TF_NewOperation(g, "VarHandleOp", "v");
+    TF_SetAttrType(d, "dtype", TF_FLOAT);
+    TF_SetAttrShape(d, "shape", (int64_t[]){5}, 1);
+    TF_Operation *v = TF_FinishOperation(d, s);
+    expect_ok(s);
+    TF_Buffer *data = TF_GetHandleShapeAndType(g, out(v));
+    assert_true(data->length > 2);
+    TF_Operation *feed = placeholder(g, "feed", TF_RESOURCE, s);
+    TF_SetHandleShapeAndType(g, out(feed), data->data, data->length, s);
+    expect_ok(s);
+    TF_DeleteBuffer(data);
+    d = TF_NewOperation(g, "ReadVariableOp", "read");
+    TF_AddInput(d, out(feed));
+    TF_SetAttrType(d, "dtype", TF_FLOAT);
+    TF_Operation *read = TF_FinishOperation(d, s);
+    expect_ok(s);
+    assert_int_equal(TF_GraphGetTensorNumDims(g, out(read), s), 1);
+    int64_t dim = 0;
+    TF_GraphGetTensorShape(g, out(read), &dim, 1, s);
+    assert_int_equal(dim, 5);
+    TF_SetRequireShapeInferenceFns(g, true);
+    TF_DeleteGraph(g);
+    TF_DeleteStatus(s);
+}
+
 static void an_edge_can_be_moved(void **state) {
     (void)state;
     TF_Status *s = TF_NewStatus();
@@ -308,6 +337,7 @@ int main(void) {
         cmocka_unit_test(operations_are_found_by_name_and_in_turn),
         cmocka_unit_test(graphs_and_nodes_are_written_out),
         cmocka_unit_test(shapes_are_known_as_far_as_they_are),
+        cmocka_unit_test(handles_know_what_they_point_to),
         cmocka_unit_test(an_edge_can_be_moved),
         cmocka_unit_test(colocation_is_an_attribute),
     };

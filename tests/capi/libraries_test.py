@@ -8,6 +8,8 @@ import sysconfig
 
 import pytest
 
+from cluster_process import Cluster
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / os.environ.get("MODE", "release")
 TENSORFLOW = pathlib.Path(sysconfig.get_path("purelib")) / "tensorflow"
@@ -46,8 +48,39 @@ def environment(library):
 @pytest.mark.parametrize("library", list(LIBRARIES))
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_same_program_passes_on(program, library, compile_program):
-    done = run([compile_program(ROOT / "tests" / "capi" / f"{program}.c")], env=environment(library))
+    done = run([compile_program(ROOT / "tests" / "capi" / f"{program}.c")], env=environment(library), cwd=ROOT)
     assert done.returncode == 0 and "[  PASSED  ]" in done.stdout, done.stdout
+
+
+@pytest.fixture(scope="session", params=["rill", "tf"])
+def master(request):
+    """The target of a worker that has a ps beside it: both Rill, or both TensorFlow."""
+    with Cluster({"ps": [request.param], "worker": [request.param]}) as cluster:
+        yield cluster.target("worker")
+
+
+@pytest.mark.parametrize("library", list(LIBRARIES))
+def test_sessions_at_other_processes_on(library, master, compile_program):
+    done = run([compile_program(ROOT / "tests/capi/remote_test.c")], env=dict(environment(library), CAPI_TARGET=master))
+    assert done.returncode == 0 and "[  PASSED  ]" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("library", list(LIBRARIES))
+def test_models_that_tensorflow_has_just_saved_on(library, tmp_path_factory, compile_program):
+    models = tmp_path_factory.mktemp("models")
+    made = run([sys.executable, ROOT / "tests/capi/make_models.py", models])
+    assert made.returncode == 0, made.stdout
+    done = run([compile_program(ROOT / "tests/capi/saved_model_test.c")], env=dict(environment(library), CAPI_MODELS=str(models)))
+    assert done.returncode == 0 and "[  PASSED  ]" in done.stdout, done.stdout
+
+
+def test_the_example_runs_here_and_on_a_cluster(tmp_path, master):
+    hello = tmp_path / "hello"
+    done = run(["cc", f"-I{ROOT}/include", ROOT / "examples/c/hello.c", "-o", hello, f"-L{LIBRARIES['rill']}", "-l:librill.so.0"])
+    assert done.returncode == 0, done.stdout
+    for target in [[], [master]]:
+        done = run([hello, *target], env=environment("rill"))
+        assert done.returncode == 0 and "y = [71 101]" in done.stdout, done.stdout
 
 
 def test_the_program_ran_on_the_library_it_was_given(compile_program):
