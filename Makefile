@@ -116,7 +116,7 @@ $(B)/librill.a: $(LIB_OBJ)
 # $(B)/lib has it under the names by which programs look for TensorFlow's C library.
 $(B)/librill.so: $(LIB_OBJ) src/capi/librill.map
 	@echo "LD $@"
-	@$(CC) $(FLAGS_$(MODE)) -shared -Wl,-soname,librill.so.0 -Wl,--version-script=src/capi/librill.map $(LIB_OBJ) -o $@ $(LIBS)
+	@$(CC) $(FLAGS_$(MODE)) -shared -Wl,-soname,librill.so.0 -Wl,-Bsymbolic -Wl,--version-script=src/capi/librill.map $(LIB_OBJ) -o $@ $(LIBS)
 	@mkdir -p $(B)/lib
 	@for n in librill.so.0 $(TF_NAMES); do ln -sf ../librill.so $(B)/lib/$$n; done
 
