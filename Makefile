@@ -39,7 +39,9 @@ HEADERS := $(patsubst include/%,%,$(wildcard include/*.h include/*/*.h include/*
 TF_NAMES := libtensorflow.so.2 libtensorflow_cc.so.2 libtensorflow_framework.so.2
 VERSION := $(shell sed -n 's/.*"rill \([0-9.]*\).*/\1/p' src/tools/cmd_version.c)
 
-.PHONY: all lib tests demo test unit fuzz check bench install deps clean
+EXAMPLES := $(patsubst examples/c/%.c,$(B)/examples/%,$(filter-out %_data.c,$(wildcard examples/c/*.c)))
+
+.PHONY: all examples demo-python lib tests demo test unit fuzz check bench install deps clean
 .SECONDARY:
 all: deps
 	@$(MAKE) -s --no-print-directory $(PARALLEL) $(B)/rill $(B)/librill.a $(B)/librill.so
@@ -47,10 +49,14 @@ all: deps
 deps:
 	@scripts/install_deps.sh build
 
-# A local cluster trains on handwritten digits.
+# A local cluster, one process for each task, trains on handwritten digits; the program is examples/c/digits.c.
 demo: all
+	@$(MAKE) -s --no-print-directory $(PARALLEL) $(B)/examples/digits
+	@B=$(B) scripts/demo.sh
+
+# The same by a TensorFlow program in Python.
+demo-python: all
 	@scripts/install_deps.sh test
-	@$(B)/rill version
 	@.venv/bin/python examples/demo.py --rill $(B)/rill
 
 # Everything; M=graph: the tests of one module.
@@ -89,10 +95,13 @@ install: all
 		if [ -e $(DEST)/lib/$$n ] && [ ! -L $(DEST)/lib/$$n ]; then echo "kept $(DEST)/lib/$$n, which is not Rill's"; \
 		else ln -sf librill.so.0 $(DEST)/lib/$$n; fi; done
 	@for h in $(HEADERS); do install -D -m 644 include/$$h $(DEST)/include/$$h; done
+	@install -d $(DEST)/share/rill/python/rill
+	@install -m 644 python/rill/*.py $(DEST)/share/rill/python/rill
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' scripts/rill.pc.in > $(DEST)/lib/pkgconfig/rill.pc
 	@echo "installed rill $(VERSION) in $(DEST)"
 
 lib: $(B)/librill.a
+examples: $(EXAMPLES)
 tests: $(TEST_BIN)
 
 $(B)/gen/proto/%.pb-c.c $(B)/gen/proto/%.pb-c.h: proto/%.proto
@@ -134,7 +143,12 @@ $(B)/tests/fuzz/%_fuzz: tests/fuzz/%_fuzz.c $(B)/librill.a
 	@echo "CC $<"
 	@$(CC) $(CFLAGS_ALL) $(WARN) -Itests -MMD -MP $< $(B)/librill.a -o $@ -fsanitize=fuzzer $(LIBS) -lcmocka
 
--include $(LIB_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(TEST_BIN:=.d)
+$(B)/examples/%: examples/c/%.c examples/c/digits_data.c $(B)/librill.a
+	@mkdir -p $(@D)
+	@echo "CC $<"
+	@$(CC) -std=gnu17 -D_GNU_SOURCE $(FLAGS_$(MODE)) $(WARN) -pthread -Iinclude -MMD -MP $< examples/c/digits_data.c $(B)/librill.a -o $@ $(LIBS)
+
+-include $(EXAMPLES:=.d) $(LIB_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(TEST_BIN:=.d)
 
 clean:
 	rm -rf build

@@ -4,7 +4,8 @@
      rill up --ps 2 --workers 2 -- digits                         one process for each task
      digits --ps_hosts=... --worker_hosts=... --job_name=worker --task_index=0       one task of many machines
 
-   Flags: --steps=600 --batch=64 --rate=0.002 --logdir=DIR (checkpoints and events, read by TensorFlow and TensorBoard) --data=data/digits.csv.gz */
+   Flags: --steps=600 --batch=64 --rate=0.002 --logdir=DIR (checkpoints and events, read by TensorFlow and TensorBoard) --data=data/digits.csv.gz
+   --expect=97 (fail below that accuracy) */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -64,9 +65,10 @@ static int train(RillTask *task, void *arg) {
         TF_DeleteTensor(in[0]);
         TF_DeleteTensor(in[1]);
     }
-    if (t && rill_task_is_chief(task) && !*rill_training_message(t))
-        printf("held-out accuracy %.1f %%\n", 100 * accuracy_on(t, d, DIGITS_TRAIN + DIGITS_VALID, DIGITS_TEST, images, labels, accuracy));
+    double percent = t && rill_task_is_chief(task) ? 100 * accuracy_on(t, d, DIGITS_TRAIN + DIGITS_VALID, DIGITS_TEST, images, labels, accuracy) : 100;
     int code = t ? rill_training_close(t) : 1;
+    if (code == 0 && rill_task_is_chief(task)) printf("held-out accuracy %.1f %%\n", percent);
+    if (percent < rill_flag_float(task, "expect", 0)) code = 1;
     TF_DeleteStatus(status);
     rill_graph_free(g);
     free(d);

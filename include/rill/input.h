@@ -33,6 +33,19 @@ typedef struct RillBatch {
 /* Tensors of one example become tensors of a batch, from a queue of their own. Their shapes must be known. */
 RILL_API void rill_batch(RillGraph *g, const RillTensor *tensors, int count, const RillBatch *o, RillTensor *out);
 
+/* ---- Writing TFRecord files ---- */
+typedef struct RillRecordWriter RillRecordWriter;
+RILL_API RillRecordWriter *rill_record_writer_open(const char *path, const char *compression, TF_Status *status); /* "", "GZIP", "ZLIB" */
+typedef struct RillExampleBytes {
+    const char *key;
+    const void *data;
+    size_t size;
+} RillExampleBytes;
+RILL_API TF_Code rill_record_write(RillRecordWriter *w, const void *data, size_t size, TF_Status *status);
+/* A tf.train.Example whose features are one string each. */
+RILL_API TF_Code rill_record_write_example(RillRecordWriter *w, const RillExampleBytes *features, int count, TF_Status *status);
+RILL_API TF_Code rill_record_writer_close(RillRecordWriter *w, TF_Status *status); /* frees it in any case */
+
 /* ---- Datasets: read ahead by the runtime; nothing to start but the local init op ---- */
 typedef struct RillDataset RillDataset; /* kept by the graph */
 RILL_API RillDataset *rill_dataset_records(RillGraph *g, const char *const *files, int count, const char *compression); /* strings */

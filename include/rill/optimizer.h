@@ -79,6 +79,9 @@ typedef struct RillAverages RillAverages;
 RILL_API RillAverages *rill_averages_new(RillGraph *g, double decay, bool by_step);
 RILL_API void rill_averages_free(RillAverages *a); /* NULL is allowed */
 RILL_API TF_Operation *rill_averages_update(const RillAverages *a); /* to be run after the variables have changed */
+/* Between these two, a layer or rill_variable that shares a variable gets its average instead: a second model, for validation. */
+RILL_API void rill_averages_push(const RillAverages *a);
+RILL_API void rill_averages_pop(const RillAverages *a);
 /* The variables and the names their averages have in checkpoints: for a RillSaver that restores the averages in their place, for evaluation. */
 RILL_API int rill_averages_list(const RillAverages *a, RillVariable *const **variables, const char *const **names);
 

@@ -9,6 +9,7 @@
      --ps_hosts=a:1,b:1 --worker_hosts=c:1,d:1 --job_name=worker --task_index=0
      --cluster=FILE|JSON --job_name=... --task_index=...      one task of a cluster
      TF_CONFIG={"cluster": {...}, "task": {"type": "worker", "index": 0}}
+     TF_CONFIG={"cluster": {...}} and --target=grpc://... or RILL_TARGET         a client of the cluster, as rill up --client gives them
      --here=ps:0,ps:1,worker:0                   several tasks of the cluster in this process; the others elsewhere
 
    A ps only serves: train() is not called, and the process ends when all workers are done. */

@@ -6,6 +6,7 @@
 #include "train/graph_internal.h"
 
 struct RillAverages {
+    RillGraph *graph;
     RillVariable **variables;
     char **names;
     int count;
@@ -30,6 +31,7 @@ static RillTensor rest_of(RillGraph *g, double decay, bool by_step) {
 
 RillAverages *rill_averages_new(RillGraph *g, double decay, bool by_step) {
     RillAverages *a = xcalloc(1, sizeof *a);
+    a->graph = g;
     int total = g->variable_count, parts = 0, made = 0;
     for (int i = 0; i < total; i++) parts += g->variables[i]->part_count;
     TF_Operation **moves = xcalloc((size_t)parts + 1, sizeof *moves);
@@ -67,6 +69,14 @@ void rill_averages_free(RillAverages *a) {
 
 TF_Operation *rill_averages_update(const RillAverages *a) {
     return a->update;
+}
+
+void rill_averages_push(const RillAverages *a) {
+    a->graph->average_depth++;
+}
+
+void rill_averages_pop(const RillAverages *a) {
+    a->graph->average_depth--;
 }
 
 int rill_averages_list(const RillAverages *a, RillVariable *const **variables, const char *const **names) {

@@ -64,6 +64,7 @@ struct RillGraph {
     size_t variable_capacity;
     StrMap variables_by_name;
     RillVariable *global_step;
+    int average_depth; /* > 0: variables that have a moving average stand for it */
     struct {
         RillListItem *items;
         int count;

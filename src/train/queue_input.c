@@ -84,6 +84,14 @@ RillTensor rill_decode_raw(RillGraph *g, RillTensor bytes, TF_DataType type) {
     return rill_op(g, "DecodeRaw", NULL, &bytes, 1, (RillAttr[]){RILL_TYPE("out_type", type)}, 1);
 }
 
+/* A queue's output says nothing of its shape by itself. */
+static void set_batch_shape(RillGraph *g, RillTensor t, int64_t size, const RillShape *element) {
+    int64_t dims[9] = {size};
+    for (int i = 0; i < element->rank; i++) dims[i + 1] = element->dims[i];
+    TF_GraphSetTensorShape(g->tf, t, dims, element->rank + 1, g->status);
+    graph_take_status(g, "rill_batch");
+}
+
 void rill_batch(RillGraph *g, const RillTensor *tensors, int count, const RillBatch *o, RillTensor *out) {
     for (int i = 0; i < count; i++) out[i] = NO_TENSOR;
     if (!rill_graph_failed(g) && o->size < 1) rill_graph_fail(g, TF_INVALID_ARGUMENT, "A batch of %d is none", o->size);
@@ -113,7 +121,10 @@ void rill_batch(RillGraph *g, const RillTensor *tensors, int count, const RillBa
     if (enqueue) rill_queue_runner(g, queue, same, threads);
     RillAttr what[] = {RILL_TYPES("component_types", types, count)};
     TF_Operation *taken = rill_operation(g, o->allow_smaller ? "QueueDequeueUpToV2" : "QueueDequeueManyV2", NULL, (RillTensor[]){queue, rill_const_i32(g, o->size)}, 2, what, 1);
-    for (int i = 0; taken && i < count; i++) out[i] = (RillTensor){taken, i};
+    for (int i = 0; taken && i < count; i++) {
+        out[i] = (RillTensor){taken, i};
+        set_batch_shape(g, out[i], o->allow_smaller ? -1 : o->size, &shapes[i]);
+    }
     rill_name_pop(g);
     free(same);
     free(in);

@@ -116,6 +116,21 @@ static Error *add_here(Process *p, Str list) {
     return NULL;
 }
 
+/* Where a program that is no task of the cluster finds it. */
+static const char *client_target(const Process *p) {
+    const char *flag = program_flag(&p->flags, "target"), *environment = getenv("RILL_TARGET");
+    return flag ? flag : environment && *environment ? environment : NULL;
+}
+
+static void add_client(Process *p) {
+    RillTask *t = add_task(p, "client", 0);
+    t->is_client = true;
+    free(t->target);
+    free(t->device);
+    t->target = xstrdup(client_target(p));
+    t->device = xstrdup("");
+}
+
 static Error *choose_tasks(Process *p) {
     char *job = NULL;
     int index = -1;
@@ -136,6 +151,8 @@ static Error *choose_tasks(Process *p) {
         for (int i = 0; i < p->cluster.count; i++) add_task(p, p->cluster.tasks[i].job, p->cluster.tasks[i].index);
     } else if (here) {
         err = add_here(p, str_of(here));
+    } else if (!job && client_target(p)) {
+        add_client(p);
     } else if (!job || index < 0) {
         err = error_invalid("which task of the cluster is this? use --job_name and --task_index, or TF_CONFIG");
     } else if (!cluster_spec_find(&p->cluster, str_of(job), index)) {
@@ -239,6 +256,7 @@ int rill_main(int argc, char **argv, RillProgram *program, void *arg) {
     Error *err = choose_tasks(&p);
     int code = err ? EXIT_USAGE : 0;
     for (int i = 0; !err && p.cluster.count && i < p.task_count; i++) {
+        if (p.tasks[i]->is_client) continue;
         err = start_server(&p, p.tasks[i]);
         if (err) code = EXIT_FAILURE;
     }
@@ -268,7 +286,7 @@ int rill_task_count(const RillTask *t, const char *job) {
 }
 
 bool rill_task_is_chief(const RillTask *t) {
-    if (!t->cluster) return true;
+    if (!t->cluster || t->is_client) return true;
     if (t->index != 0) return false;
     if (strcmp(t->job, "chief") == 0 || strcmp(t->job, "master") == 0) return true;
     return strcmp(t->job, "worker") == 0 && !rill_task_count(t, "chief") && !rill_task_count(t, "master");
@@ -287,7 +305,7 @@ int rill_task_workers(const RillTask *t) {
 }
 
 RillDeviceSetter rill_task_device_setter(const RillTask *t) {
-    return (RillDeviceSetter){.ps_tasks = rill_task_count(t, "ps"), .worker_device = t->device};
+    return (RillDeviceSetter){.ps_tasks = rill_task_count(t, "ps"), .worker_device = t->is_client ? NULL : t->device};
 }
 
 void rill_log(const RillTask *t, const char *format, ...) {

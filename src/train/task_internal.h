@@ -13,5 +13,6 @@ struct RillTask {
     int index;
     Server *server;       /* NULL: on its own */
     Transport *transport; /* of a cluster in this process: a client's way to the task; NULL: by the target's address */
+    bool is_client; /* no task: it uses the cluster from outside */
     int exit_code;
 };

@@ -126,6 +126,12 @@ RillVariable *rill_variable(RillGraph *g, const char *name, const int64_t *dims,
     if (rank < 0 || rank > 8) rill_graph_fail(g, TF_INVALID_ARGUMENT, "Variable %s has rank %d: from 0 to 8 are possible", full, rank);
     RillVariable *known = rill_graph_failed(g) ? NULL : strmap_get(&g->variables_by_name, str_of(full));
     if (known) check_same(g, known, dims, rank, o);
+    if (known && g->average_depth > 0) {
+        char *average_name = xasprintf("%s/ExponentialMovingAverage", full);
+        RillVariable *average = strmap_get(&g->variables_by_name, str_of(average_name));
+        if (average) known = average;
+        free(average_name);
+    }
     if (known || rill_graph_failed(g)) {
         free(full);
         return rill_graph_failed(g) ? NULL : known;
