@@ -24,6 +24,7 @@ const OpDef functional_ops[] = {
     {"_Retval", "input: T ->", "T: type; index: int >= 0", OP_STATEFUL},
     {"PartitionedCall", "args: Tin -> output: Tout", CALL_ATTRS, 0},
     {"StatefulPartitionedCall", "args: Tin -> output: Tout", CALL_ATTRS, OP_STATEFUL},
+    {"SymbolicGradient", "input: Tin -> output: Tout", "Tin: list(type) >= 1; Tout: list(type) >= 1; f: func", 0},
     {"RemoteCall", "target: string, args: Tin -> output: Tout", "Tin: list(type) >= 1; Tout: list(type) >= 1; f: func", OP_STATEFUL},
     {"If", "cond: Tcond, input: Tin -> output: Tout", IF_ATTRS, OP_STATEFUL},
     {"StatelessIf", "cond: Tcond, input: Tin -> output: Tout", IF_ATTRS, 0},
@@ -128,7 +129,7 @@ static Error *run_remote_call(KernelContext *k) {
     return call(k, f->items[0], 1);
 }
 
-/* A node whose op is a function's name: the function with the node's attributes. */
+/* A node whose op is a function's name: the function with the node's attributes. SymbolicGradient too names itself, and its attribute what it differentiates. */
 static Error *named_init(const Node *node, void *state) {
     Functions *f = state;
     f->arena = arena_new();
@@ -319,6 +320,7 @@ const KernelDef functional_cpu[] = {
     {"PartitionedCall", .run = run_call, RUNS_FUNCTIONS},
     {"StatefulPartitionedCall", .run = run_call, RUNS_FUNCTIONS},
     {"_FunctionCall", .run = run_call, .state_size = sizeof(Functions), .init = named_init, .clear = functions_clear, .flags = KERNEL_DEFERS},
+    {"SymbolicGradient", .run = run_call, .state_size = sizeof(Functions), .init = named_init, .clear = functions_clear, .flags = KERNEL_DEFERS},
     {"RemoteCall", .run = run_remote_call, RUNS_FUNCTIONS},
     {"If", .run = run_if, RUNS_FUNCTIONS},
     {"StatelessIf", .run = run_if, RUNS_FUNCTIONS},

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "graph/function.h"
 #include "placement/device_name.h"
+#include "placement/symbolic_gradient.h"
 
 enum { MAX_DEPTH = 48, MAX_NODES = 1000000, MAX_BODIES = 100000 };
 
@@ -30,6 +31,8 @@ typedef struct Lowerer {
     } *replaced; /* lowered nodes */
     size_t replaced_count, replaced_capacity;
     int body_count;    /* inlined so far */
+    bool all;          /* If, Case and While are lowered even when the client did not ask for it */
+    int nesting;       /* how many gradients this graph is inside of */
     bool has_switches; /* the client's own Switch or Enter nodes: a call may be in a branch without a gate to tell */
 } Lowerer;
 
@@ -45,13 +48,13 @@ static bool wants_lowering(const Node *n) {
 
 typedef enum Functional { NOT_FUNCTIONAL, CALL, IF, CASE, WHILE } Functional;
 
-static Functional functional_kind(const FunctionLibrary *lib, const Node *n) {
-    if (node_is(n, "PartitionedCall") || node_is(n, "StatefulPartitionedCall")) return CALL;
-    bool lower = wants_lowering(n);
+static Functional functional_kind(const Lowerer *l, const Node *n) {
+    if (node_is(n, "PartitionedCall") || node_is(n, "StatefulPartitionedCall") || node_is(n, "SymbolicGradient")) return CALL;
+    bool lower = l->all || wants_lowering(n);
     if (node_is(n, "If") || node_is(n, "StatelessIf")) return lower && n->input_types[0] == DT_BOOL ? IF : NOT_FUNCTIONAL;
     if (node_is(n, "Case") || node_is(n, "StatelessCase")) return lower ? CASE : NOT_FUNCTIONAL;
     if (node_is(n, "While") || node_is(n, "StatelessWhile")) return lower ? WHILE : NOT_FUNCTIONAL;
-    return lib && function_find(lib, n->op) ? CALL : NOT_FUNCTIONAL;
+    return l->lib && function_find(l->lib, n->op) ? CALL : NOT_FUNCTIONAL;
 }
 
 /* ---- Adding nodes ---- */
@@ -169,7 +172,7 @@ static Error *copy_body_node(Lowerer *l, const Node *n, const Node *caller, Str 
     err = node_resolve(g, copy);
     if (err) return err;
     l->has_switches |= is_switch(copy);
-    if (copy->info && functional_kind(l->lib, copy) != NOT_FUNCTIONAL) queue_node(l, (Pending){copy, depth + 1, gate});
+    if (copy->info && functional_kind(l, copy) != NOT_FUNCTIONAL) queue_node(l, (Pending){copy, depth + 1, gate});
     *out = copy;
     return NULL;
 }
@@ -207,7 +210,8 @@ static Error *inline_body(Lowerer *l, Node *caller, Str function, Str prefix, co
     func_attrs(function, attrs, attr_count);
     FunctionBody *body = NULL;
     Node **copies = NULL;
-    Error *err = function_instantiate(l->lib, f, attrs, attr_count, &body);
+    Error *err = node_is(caller, "SymbolicGradient") ? symbolic_gradient_body(l->lib, function, l->nesting + 1, &body)
+                                                     : function_instantiate(l->lib, f, attrs, attr_count, &body);
     if (!err && body->arg_count != arg_count)
         err = error_invalid("Function %.*s takes %d arguments, {{node %.*s}} gives %d", STR_ARG(f->name), body->arg_count, STR_ARG(caller->name), arg_count);
     if (!err && l->g->node_count + body->graph->node_count > MAX_NODES)
@@ -271,7 +275,7 @@ static Error *gate_of_arguments(Lowerer *l, Node *n, Node **gate) {
 
 static Error *lower_call(Lowerer *l, Node *n, Node *enclosing, int depth) {
     Str value, function;
-    if (node_is(n, "PartitionedCall") || node_is(n, "StatefulPartitionedCall")) {
+    if (node_is(n, "PartitionedCall") || node_is(n, "StatefulPartitionedCall") || node_is(n, "SymbolicGradient")) {
         if (!node_attr(n, "f", &value) || !attr_func(value, &function)) return error_invalid("Call {{node %.*s}} names no function", STR_ARG(n->name));
     } else {
         function = function_reference(l->g->arena, n);
@@ -519,7 +523,7 @@ static Error *copy_graph(const Graph *g, Graph *out) {
 
 static Error *lower_one(Lowerer *l, Pending p) {
     if (p.depth > MAX_DEPTH) return NULL; /* recursion: left to run as a call */
-    switch (functional_kind(l->lib, p.node)) {
+    switch (functional_kind(l, p.node)) {
         case CALL: return lower_call(l, p.node, p.gate, p.depth);
         case IF: return lower_if(l, p.node, p.depth);
         case CASE: return lower_case(l, p.node, p.depth);
@@ -529,8 +533,8 @@ static Error *lower_one(Lowerer *l, Pending p) {
     return NULL;
 }
 
-Error *graph_lower(const Graph *g, Graph **out) {
-    Lowerer l = {.g = graph_new(), .lib = g->functions};
+static Error *lower(const Graph *g, bool all, int nesting, Graph **out) {
+    Lowerer l = {.g = graph_new(), .lib = g->functions, .all = all, .nesting = nesting};
     l.g->functions = g->functions;
     l.g->producer = g->producer;
     l.g->min_consumer = g->min_consumer;
@@ -538,7 +542,7 @@ Error *graph_lower(const Graph *g, Graph **out) {
     for (int i = 0; !err && l.lib && i < g->node_count; i++) {
         Node *n = l.g->nodes[i];
         l.has_switches |= is_switch(n);
-        if (n->info && functional_kind(l.lib, n) != NOT_FUNCTIONAL) queue_node(&l, (Pending){n, 0, NULL});
+        if (n->info && functional_kind(&l, n) != NOT_FUNCTIONAL) queue_node(&l, (Pending){n, 0, NULL});
     }
     for (size_t i = 0; !err && i < l.count; i++) err = lower_one(&l, l.queue[i]);
     if (!err) bypass_replaced(&l);
@@ -549,4 +553,12 @@ Error *graph_lower(const Graph *g, Graph **out) {
     else
         *out = l.g;
     return err;
+}
+
+Error *graph_lower(const Graph *g, Graph **out) {
+    return lower(g, false, 0, out);
+}
+
+Error *graph_lower_all(const Graph *g, int nesting, Graph **out) {
+    return lower(g, true, nesting, out);
 }

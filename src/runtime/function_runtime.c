@@ -7,6 +7,7 @@
 
 #include "base/hashmap.h"
 #include "base/memory.h"
+#include "placement/symbolic_gradient.h"
 #include "runtime/evaluate.h"
 #include "runtime/step_context.h"
 
@@ -110,15 +111,30 @@ static void prune_body(FunctionBody *body) {
     free(keep);
 }
 
-static Error *compile(FunctionRuntime *r, Str name_attr_list, int device, Compiled *c) {
-    const Function *f = function_find(r->lib, func_name(name_attr_list));
-    if (!f) return error_not_found("Function %.*s is not in the library", STR_ARG(func_name(name_attr_list)));
+/* "SymbolicGradient", with the attribute f, stands for the gradient of f. */
+static Error *make_body(const FunctionLibrary *lib, Str name_attr_list, FunctionBody **out) {
+    Str name = func_name(name_attr_list), function;
+    const Function *f = function_find(lib, name);
     int attr_count = func_attrs(name_attr_list, NULL, 0);
     Attr *attrs = xcalloc((size_t)attr_count, sizeof *attrs);
     func_attrs(name_attr_list, attrs, attr_count);
-    FunctionBody *body = NULL;
-    Error *err = function_instantiate(r->lib, f, attrs, attr_count, &body);
+    Error *err = NULL;
+    bool made = false;
+    for (int i = 0; !f && str_is(name, "SymbolicGradient") && !made && i < attr_count; i++) {
+        made = str_is(attrs[i].name, "f") && attr_func(attrs[i].value, &function);
+        if (made) err = symbolic_gradient_body(lib, function, 0, out);
+    }
+    if (f)
+        err = function_instantiate(lib, f, attrs, attr_count, out);
+    else if (!made)
+        err = error_not_found("Function %.*s is not in the library", STR_ARG(name));
     free(attrs);
+    return err;
+}
+
+static Error *compile(FunctionRuntime *r, Str name_attr_list, int device, Compiled *c) {
+    FunctionBody *body = NULL;
+    Error *err = make_body(r->lib, name_attr_list, &body);
     if (!err) err = add_retvals(body);
     if (!err) {
         prune_body(body);
