@@ -40,10 +40,17 @@ static void call_by_name(ShapeContext *c) {
     call(c, function_reference(c->info->arena, c->node));
 }
 
+/* Gradients are like what they are gradients of: the first inputs. */
+static void symbolic_gradient(ShapeContext *c) {
+    if (c->in_count < c->out_count) ctx_fail(c, "len(inputs) < len(outputs)");
+    for (int i = 0; i < c->out_count && i < c->in_count; i++) ctx_out(c, i, c->in[i]);
+}
+
 const ShapeRow function_call_row = {"", call_by_name, 0};
 
 const ShapeRow function_rules[] = {
     {"PartitionedCall", partitioned_call, 0},
     {"StatefulPartitionedCall", partitioned_call, 0},
+    {"SymbolicGradient", symbolic_gradient, 0},
     {0},
 };

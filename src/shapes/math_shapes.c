@@ -114,6 +114,12 @@ static void arg_reduction(ShapeContext *c) {
     ctx_out(c, 0, s);
 }
 
+static void broadcast_all(ShapeContext *c) {
+    PartialShape s = SHAPE_SCALAR;
+    for (int i = 0; i < c->in_count; i++) s = ctx_broadcast(c, s, c->in[i]);
+    ctx_out(c, 0, s);
+}
+
 static void add_n(ShapeContext *c) {
     PartialShape s = c->in[c->in_count - 1];
     for (int i = c->in_count - 2; i >= 0; i--) s = ctx_merge(c, s, c->in[i]);
@@ -141,8 +147,19 @@ const ShapeRow math_rules[] = {
     {"BatchMatMul", batch_matmul, 0},
     {"BatchMatMulV2", batch_matmul_v2, 0},
     {"BatchMatMulV3", batch_matmul_v2, 0},
+    {"BesselI0", rule_same, 0},
     {"BesselI0e", rule_same, 0},
+    {"BesselI1", rule_same, 0},
     {"BesselI1e", rule_same, 0},
+    {"BesselJ0", rule_same, 0},
+    {"BesselJ1", rule_same, 0},
+    {"BesselK0", rule_same, 0},
+    {"BesselK0e", rule_same, 0},
+    {"BesselK1", rule_same, 0},
+    {"BesselK1e", rule_same, 0},
+    {"BesselY0", rule_same, 0},
+    {"BesselY1", rule_same, 0},
+    {"Betainc", betainc, 0},
     {"BitwiseAnd", rule_broadcast, 0},
     {"BitwiseOr", rule_broadcast, 0},
     {"BitwiseXor", rule_broadcast, 0},
@@ -157,6 +174,7 @@ const ShapeRow math_rules[] = {
     {"Cumprod", rule_same, 0},
     {"Cumsum", rule_same, 0},
     {"CumulativeLogsumexp", rule_same, 0},
+    {"Dawsn", rule_same, 0},
     {"Digamma", rule_same, 0},
     {"Div", rule_broadcast, 0},
     {"DivNoNan", rule_broadcast, 0},
@@ -166,10 +184,13 @@ const ShapeRow math_rules[] = {
     {"Erfinv", rule_same, 0},
     {"EuclideanNorm", reduction, 0},
     {"Exp", rule_same, 0},
+    {"Expint", rule_same, 0},
     {"Expm1", rule_same, 0},
     {"Floor", rule_same, 0},
     {"FloorDiv", rule_broadcast, 0},
     {"FloorMod", rule_broadcast, 0},
+    {"FresnelCos", rule_same, 0},
+    {"FresnelSin", rule_same, 0},
     {"Greater", rule_broadcast, 0},
     {"GreaterEqual", rule_broadcast, 0},
     {"Igamma", rule_broadcast, 0},
@@ -223,6 +244,7 @@ const ShapeRow math_rules[] = {
     {"Sin", rule_same, 0},
     {"Sinh", rule_same, 0},
     {"SparseMatMul", matmul, 0},
+    {"Spence", rule_same, 0},
     {"Sqrt", rule_same, 0},
     {"SqrtGrad", rule_same, 0},
     {"Square", rule_same, 0},
@@ -238,7 +260,8 @@ const ShapeRow math_rules[] = {
     {"Xlog1py", rule_broadcast, 0},
     {"Xlogy", rule_broadcast, 0},
     {"Zeta", rule_broadcast, 0},
-    {"Betainc", betainc, 0},
+    {"_FusedElementwise", broadcast_all, 0},
     {"_FusedMatMul", matmul, 0},
+    {"_UnaryOpsComposition", rule_same, 0},
     {0},
 };
