@@ -4,5 +4,5 @@
 
 #include "base/str.h"
 
-char *base64_encode(Str bytes); /* malloced */
+char *base64_encode(Str bytes);            /* malloced */
 bool base64_decode(Str text, StrBuf *out); /* false: not base64; *out may hold a part of it */

@@ -1,7 +1,8 @@
 /* bundle_index.c: the index of a checkpoint: gathered, read, and put in place of another one at once.
  *
- * A checkpoint exists once its index does. The order is: data under a temporary name, synced; data renamed; directory synced;
- * index under a temporary name, synced; index renamed; directory synced; only then the data of the replaced one goes. */
+ * A checkpoint exists once its index does. The order is: data under a temporary name, synced; data renamed; directory
+ * synced; index under a temporary name, synced; index renamed; directory synced; only then the data of the replaced one
+ * goes. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

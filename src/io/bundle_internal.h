@@ -1,5 +1,5 @@
-/* bundle_internal.h: what reading, writing and merging checkpoints share: entries and header as protobuf, names of files, the
- * index being made. */
+/* bundle_internal.h: what reading, writing and merging checkpoints share: entries and header as protobuf, names of
+ * files, the index being made. */
 #pragma once
 #include "base/hashmap.h"
 #include "io/bundle.h"
@@ -33,9 +33,9 @@ IndexEntry *entry_set_add(EntrySet *s, Str key, const BundleEntry *entry); /* ta
 
 /* ---- Replacing a checkpoint at once ---- */
 
-/* A checkpoint's data files are named after their number. So that the old checkpoint of the same prefix stays whole until the
- * new index is in place, the new files must have other names: when the old one has as many shards, the new one says it has one
- * more, which holds nothing. */
+/* A checkpoint's data files are named after their number. So that the old checkpoint of the same prefix stays whole
+ * until the new index is in place, the new files must have other names: when the old one has as many shards, the new
+ * one says it has one more, which holds nothing. */
 typedef struct BundleInstall {
     const FileSystem *fs;
     const char *prefix;
@@ -44,8 +44,8 @@ typedef struct BundleInstall {
 } BundleInstall;
 
 Error *bundle_install_begin(BundleInstall *i, const FileSystem *fs, const char *prefix, int64_t shard_count) MUST_CHECK;
-/* Writes the index, which makes the checkpoint exist, then removes the data of the old one. The new data files are in place
- * and synced. *installed: the index is there, even when an error follows (the disk did not confirm it). */
+/* Writes the index, which makes the checkpoint exist, then removes the data of the old one. The new data files are in
+ * place and synced. *installed: the index is there, even when an error follows (the disk did not confirm it). */
 Error *bundle_install_index(const BundleInstall *i, const EntrySet *s, bool *installed) MUST_CHECK;
 
 /* Makes a missing folder that lasts, but not those above it: a wrong path is reported rather than made. */

@@ -1,4 +1,5 @@
-/* bundle_writer.c: writes V2 checkpoints so that a crash never leaves a half-written one in sight; see bundle_index.c. */
+/* bundle_writer.c: writes V2 checkpoints so that a crash never leaves a half-written one in sight; see bundle_index.c.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -18,7 +18,8 @@ Error *checkpoint_state_read(const FileSystem *fs, const char *dir, CheckpointSt
     size_t len = 0;
     StrBuf wire = {0};
     Error *err = file_read_all(fs, path, &text, &len);
-    if (!err) err = error_wrap(text_to_wire(&text__checkpoint_state__descriptor, NULL, (Str){text, len}, &wire), "%s", path);
+    if (!err)
+        err = error_wrap(text_to_wire(&text__checkpoint_state__descriptor, NULL, (Str){text, len}, &wire), "%s", path);
     *out = (CheckpointState){0};
     WireReader r = wire_reader(strbuf_str(&wire));
     while (!err && wire_next(&r)) {

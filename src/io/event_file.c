@@ -40,7 +40,8 @@ static Str plugin_of(Str metadata) {
 }
 
 static bool parse_value(Str bytes, SummaryValue *out) {
-    static const SummaryKind kinds[] = {[4] = SUMMARY_IMAGE, [5] = SUMMARY_HISTOGRAM, [6] = SUMMARY_AUDIO, [8] = SUMMARY_TENSOR};
+    static const SummaryKind kinds[] = {
+        [4] = SUMMARY_IMAGE, [5] = SUMMARY_HISTOGRAM, [6] = SUMMARY_AUDIO, [8] = SUMMARY_TENSOR};
     WireReader r = wire_reader(bytes);
     *out = (SummaryValue){.tag = STR(""), .plugin = STR("")};
     while (wire_next(&r)) {
@@ -92,7 +93,8 @@ Error *event_writer_open(const FileSystem *fs, const char *dir, const char *suff
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);
     EventWriter *w = xcalloc(1, sizeof *w);
-    w->path = xasprintf("%s/events.out.tfevents.%010lld.%s%s", dir, (long long)(clock_wall_us() / 1000000), host, suffix);
+    w->path =
+        xasprintf("%s/events.out.tfevents.%010lld.%s%s", dir, (long long)(clock_wall_us() / 1000000), host, suffix);
     Error *err = fs->make_dir(dir);
     if (!err) err = record_writer_open(fs, w->path, COMPRESSION_NONE, false, &w->records);
     if (!err) err = add_version(w);

@@ -1,4 +1,5 @@
-/* event_file.h: event files, which TensorBoard shows: TFRecords of tf.Event, each with a time, a step and perhaps a summary. */
+/* event_file.h: event files, which TensorBoard shows: TFRecords of tf.Event, each with a time, a step and perhaps a
+ * summary. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,7 +11,7 @@
 typedef struct Event {
     double wall_time; /* seconds since 1970 */
     int64_t step;
-    Str file_version; /* of the first event of a file: "brain.Event:2" */
+    Str file_version;                       /* of the first event of a file: "brain.Event:2" */
     Str graph_def, meta_graph_def, summary; /* serialised; ptr NULL: not in it */
     Str run_metadata;                       /* serialised TaggedRunMetadata */
 } Event;

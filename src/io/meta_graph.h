@@ -82,8 +82,8 @@ typedef struct MetaGraph {
 /* Reads a serialised MetaGraphDef; it lives in the arena, its strings in `bytes`. */
 Error *meta_graph_parse(Arena *arena, Str bytes, MetaGraph **out) MUST_CHECK;
 
-const Signature *meta_graph_signature(const MetaGraph *m, Str key);   /* NULL when there is none */
-const Collection *meta_graph_collection(const MetaGraph *m, Str key); /* NULL when there is none */
+const Signature *meta_graph_signature(const MetaGraph *m, Str key);       /* NULL when there is none */
+const Collection *meta_graph_collection(const MetaGraph *m, Str key);     /* NULL when there is none */
 bool meta_graph_has_tags(const MetaGraph *m, const Str *tags, int count); /* these, and no others */
 /* The tags as "serve,gpu" (sorted as they stand), malloced. */
 char *meta_graph_tags_text(const MetaGraph *m);

@@ -22,10 +22,9 @@ typedef struct Kind {
 } Kind;
 
 static const Kind kinds[] = {
-    {'f', 4, DT_FLOAT},     {'f', 8, DT_DOUBLE},     {'f', 2, DT_HALF},  {'i', 1, DT_INT8},   {'i', 2, DT_INT16},
-    {'i', 4, DT_INT32},     {'i', 8, DT_INT64},      {'u', 1, DT_UINT8}, {'u', 2, DT_UINT16}, {'u', 4, DT_UINT32},
-    {'u', 8, DT_UINT64},    {'b', 1, DT_BOOL},       {'c', 8, DT_COMPLEX64}, {'c', 16, DT_COMPLEX128},
-    {'V', 2, DT_BFLOAT16},
+    {'f', 4, DT_FLOAT},  {'f', 8, DT_DOUBLE}, {'f', 2, DT_HALF},      {'i', 1, DT_INT8},        {'i', 2, DT_INT16},
+    {'i', 4, DT_INT32},  {'i', 8, DT_INT64},  {'u', 1, DT_UINT8},     {'u', 2, DT_UINT16},      {'u', 4, DT_UINT32},
+    {'u', 8, DT_UINT64}, {'b', 1, DT_BOOL},   {'c', 8, DT_COMPLEX64}, {'c', 16, DT_COMPLEX128}, {'V', 2, DT_BFLOAT16},
 };
 
 typedef struct Header {
@@ -61,7 +60,8 @@ static bool parse_shape(const char *at, Shape *out) {
 }
 
 static bool parse_header(const char *text, Header *out) {
-    const char *descr = value_of(text, "descr"), *order = value_of(text, "fortran_order"), *shape = value_of(text, "shape");
+    const char *descr = value_of(text, "descr"), *order = value_of(text, "fortran_order"),
+               *shape = value_of(text, "shape");
     if (!descr || !order || !shape || *descr++ != '\'' || !parse_shape(shape, &out->shape)) return false;
     out->order = strchr("<>|=", *descr) && *descr ? *descr++ : '|';
     out->letter = *descr ? *descr++ : 0;
@@ -184,9 +184,9 @@ static Error *describe(const Tensor *t, char *descr, size_t size, size_t *item) 
     if (!dtype_is_plain(t->dtype)) return error_invalid("a %s cannot be kept in a .npy file", dtype_name(t->dtype));
     *item = dtype_size(t->dtype);
     static const DataType same[DT_COUNT] = {
-        [DT_QINT8] = DT_INT8,    [DT_QUINT8] = DT_UINT8, [DT_QINT16] = DT_INT16, [DT_QUINT16] = DT_UINT16,
-        [DT_QINT32] = DT_INT32,  [DT_INT4] = DT_INT8,    [DT_UINT4] = DT_UINT8,  [DT_INT2] = DT_INT8,
-        [DT_UINT2] = DT_UINT8,
+        [DT_QINT8] = DT_INT8,     [DT_QUINT8] = DT_UINT8, [DT_QINT16] = DT_INT16,
+        [DT_QUINT16] = DT_UINT16, [DT_QINT32] = DT_INT32, [DT_INT4] = DT_INT8,
+        [DT_UINT4] = DT_UINT8,    [DT_INT2] = DT_INT8,    [DT_UINT2] = DT_UINT8,
     };
     DataType dtype = same[t->dtype] ? same[t->dtype] : t->dtype;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
@@ -201,7 +201,11 @@ static Error *describe(const Tensor *t, char *descr, size_t size, size_t *item) 
 static void put_header(StrBuf *out, const char *descr, const Shape *shape) {
     StrBuf text = {0};
     strbuf_addf(&text, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
-    for (int d = 0; d < shape->rank; d++) strbuf_addf(&text, "%lld%s", (long long)shape->dims[d], shape->rank == 1 ? "," : d + 1 < shape->rank ? ", " : "");
+    for (int d = 0; d < shape->rank; d++)
+        strbuf_addf(&text, "%lld%s", (long long)shape->dims[d],
+                    shape->rank == 1      ? ","
+                    : d + 1 < shape->rank ? ", "
+                                          : "");
     strbuf_add(&text, STR("), }"));
     while ((10 + text.len + 1) % 64) strbuf_addc(&text, ' ');
     strbuf_addc(&text, '\n');

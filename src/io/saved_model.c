@@ -74,9 +74,14 @@ static ModelFormat format_of_text(Str text) {
     static const struct {
         const char *field;
         ModelFormat format;
-    } rows[] = {{"saved_model_schema_version", MODEL_SAVED}, {"meta_graphs", MODEL_SAVED},     {"meta_info_def", MODEL_META_GRAPH},
-                {"graph_def", MODEL_META_GRAPH},             {"node", MODEL_GRAPH_DEF},        {"library", MODEL_GRAPH_DEF},
-                {"versions", MODEL_GRAPH_DEF},               {"saver_def", MODEL_META_GRAPH}};
+    } rows[] = {{"saved_model_schema_version", MODEL_SAVED},
+                {"meta_graphs", MODEL_SAVED},
+                {"meta_info_def", MODEL_META_GRAPH},
+                {"graph_def", MODEL_META_GRAPH},
+                {"node", MODEL_GRAPH_DEF},
+                {"library", MODEL_GRAPH_DEF},
+                {"versions", MODEL_GRAPH_DEF},
+                {"saver_def", MODEL_META_GRAPH}};
     while (text.len) {
         Str line = str_trim(str_next(&text, '\n')), word = line;
         while (word.len && !isalnum((unsigned char)word.ptr[word.len - 1]) && word.ptr[word.len - 1] != '_') word.len--;
@@ -92,8 +97,8 @@ static ModelFormat format_of_text(Str text) {
 
 /* Replaces the text by what a binary file would hold. */
 static Error *convert_text(SavedModel *m, ModelFormat format, Str *bytes) {
-    static const ProtobufCMessageDescriptor *const types[] = {&text__saved_model__descriptor, &text__meta_graph_def__descriptor,
-                                                              &text__graph_def__descriptor};
+    static const ProtobufCMessageDescriptor *const types[] = {
+        &text__saved_model__descriptor, &text__meta_graph_def__descriptor, &text__graph_def__descriptor};
     static const ProtobufCMessageDescriptor *const any_types[] = {&text__asset_file_def__descriptor, NULL};
     StrBuf wire = {0};
     Error *err = text_to_wire(types[format], any_types, *bytes, &wire);
@@ -138,7 +143,8 @@ static Error *parse(SavedModel *m, Str bytes) {
     WireReader r = wire_reader(bytes);
     while (wire_next(&r)) {
     }
-    if (r.failed || !bytes.len) return error_new(CODE_DATA_LOSS, "neither a SavedModel, nor a MetaGraph, nor a GraphDef");
+    if (r.failed || !bytes.len)
+        return error_new(CODE_DATA_LOSS, "neither a SavedModel, nor a MetaGraph, nor a GraphDef");
     g = arena_calloc(m->arena, 1, sizeof *g);
     g->graph_def = bytes;
     add(m, g);
@@ -193,7 +199,9 @@ Error *saved_model_open(const FileSystem *fs, const char *path, SavedModel **out
         Str bytes = {m->bytes, len};
         m->file_bytes = len;
         bool text = is_text(file, bytes);
-        m->format = str_ends(str_of(file), STR(".meta")) ? MODEL_META_GRAPH : text ? format_of_text(bytes) : format_of(bytes);
+        m->format = str_ends(str_of(file), STR(".meta")) ? MODEL_META_GRAPH
+                    : text                               ? format_of_text(bytes)
+                                                         : format_of(bytes);
         if (text) err = convert_text(m, m->format, &bytes);
         if (!err) err = parse(m, bytes);
         err = error_wrap(err, "%s", file);

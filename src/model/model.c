@@ -51,11 +51,10 @@ static Error *run_step(void *session, const RunSignature *signature, Tensor *con
 /* A bare graph may still have the nodes that tf.train.Saver adds, under their usual names. */
 static void find_saver(Model *m) {
     SaverDef *s = &m->meta_graph.saver;
-    if (s->present || !graph_find(m->graph, STR("save/restore_all")) || !graph_find(m->graph, STR("save/Const"))) return;
-    *s = (SaverDef){.present = true,
-                    .filename_tensor = STR("save/Const:0"),
-                    .restore_op = STR("save/restore_all"),
-                    .version = 2};
+    if (s->present || !graph_find(m->graph, STR("save/restore_all")) || !graph_find(m->graph, STR("save/Const")))
+        return;
+    *s = (SaverDef){
+        .present = true, .filename_tensor = STR("save/Const:0"), .restore_op = STR("save/restore_all"), .version = 2};
 }
 
 /* A graph with its saver beside it (.meta) has no init op: tables are filled by the nodes of a collection. */
@@ -109,7 +108,8 @@ Error *model_open(const FileSystem *fs, const char *path, const ModelOptions *op
 Error *model_tensor_info(const Model *m, Str tensor, TensorInfo *out) {
     Str name;
     int index;
-    if (!tensor_name_parse(tensor, &name, &index)) return error_invalid("'%.*s' is no name of a tensor", STR_ARG(tensor));
+    if (!tensor_name_parse(tensor, &name, &index))
+        return error_invalid("'%.*s' is no name of a tensor", STR_ARG(tensor));
     const Node *n = graph_find(m->graph, name);
     if (!n) return error_not_found("There is no node '%.*s' in %s", STR_ARG(name), m->file->path);
     if (n->info && (index < 0 || index >= n->output_count))

@@ -21,8 +21,8 @@ Error *model_open(const FileSystem *fs, const char *path, const ModelOptions *op
 void model_close(Model *m);
 const SavedModel *model_file(const Model *m);
 const MetaGraph *model_meta_graph(const Model *m);
-/* The type and shape the graph declares for "node:0": NotFound when there is no such node. The shape is unknown unless the
- * node is a placeholder. */
+/* The type and shape the graph declares for "node:0": NotFound when there is no such node. The shape is unknown unless
+ * the node is a placeholder. */
 Error *model_tensor_info(const Model *m, Str tensor, TensorInfo *out) MUST_CHECK;
 Error *model_run(Model *m, const RunSignature *signature, Tensor *const *feeds, Tensor **fetches,
                  int64_t timeout_ms) MUST_CHECK;

@@ -35,7 +35,8 @@ static Error *run_target(Str target, const Feeds *feeds, int feed_count, RunStep
 
 Error *meta_graph_restore(const MetaGraph *m, const RestoreFrom *from, RunStepFn *run, void *session) {
     if (from->variables && (!m->saver.present || !m->saver.restore_op.len))
-        return error_new(CODE_FAILED_PRECONDITION, "the graph has no saver: it says no way to restore %s", from->variables);
+        return error_new(CODE_FAILED_PRECONDITION, "the graph has no saver: it says no way to restore %s",
+                         from->variables);
     Feeds feeds = asset_feeds(m, from->assets);
     Error *err = NULL;
     int assets = feeds.count;
@@ -43,7 +44,8 @@ Error *meta_graph_restore(const MetaGraph *m, const RestoreFrom *from, RunStepFn
         feeds.names[assets] = m->saver.filename_tensor;
         feeds.values[assets] = tensor_scalar_str(str_of(from->variables));
         feeds.count++;
-        err = error_wrap(run_target(m->saver.restore_op, &feeds, assets + 1, run, session), "restoring %s", from->variables);
+        err = error_wrap(run_target(m->saver.restore_op, &feeds, assets + 1, run, session), "restoring %s",
+                         from->variables);
     }
     if (!err && m->init_op.len)
         err = error_wrap(run_target(m->init_op, &feeds, assets, run, session), "running the init op %.*s",

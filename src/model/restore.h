@@ -13,6 +13,6 @@ typedef struct RestoreFrom {
     const char *assets;    /* (optional) folder of the asset files */
 } RestoreFrom;
 
-/* Runs the restore op of the saver with the prefix fed to its file name, then the init op; the paths of assets are fed to
- * both. FailedPrecondition when there are variables to restore and the graph has no saver. */
+/* Runs the restore op of the saver with the prefix fed to its file name, then the init op; the paths of assets are fed
+ * to both. FailedPrecondition when there are variables to restore and the graph has no saver. */
 Error *meta_graph_restore(const MetaGraph *m, const RestoreFrom *from, RunStepFn *run, void *session) MUST_CHECK;

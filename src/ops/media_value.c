@@ -37,7 +37,8 @@ static bool pixel_is_finite(const Tensor *t, int64_t first, int channels) {
 }
 
 /* Scales to 0..255: the largest value becomes 255; when there are negative ones, 0 becomes 128. */
-static void normalize(const uint8_t *bad_color, const Tensor *t, int64_t first, int64_t pixels, int channels, uint8_t *to) {
+static void normalize(const uint8_t *bad_color, const Tensor *t, int64_t first, int64_t pixels, int channels,
+                      uint8_t *to) {
     float low = INFINITY, high = -INFINITY;
     for (int64_t p = 0; p < pixels; p++) {
         int64_t at = first + p * channels;

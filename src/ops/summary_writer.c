@@ -122,7 +122,8 @@ static Error *run_create(KernelContext *k) {
     if (err) return err;
     Resource *r = NULL;
     arg.dir = str_dup(dir);
-    err = resource_find_or_create(kernel_resources(k), str_of(h->container), str_of(h->name), &writer_type, open_writer, &arg, &r);
+    err = resource_find_or_create(kernel_resources(k), str_of(h->container), str_of(h->name), &writer_type, open_writer,
+                                  &arg, &r);
     free(arg.dir);
     if (!err) resource_unref(r);
     return err;

@@ -74,11 +74,13 @@ static bool take_escape(TextReader *r, StrBuf *out) {
         strbuf_addc(out, meaning[found - letters]);
     } else if (c >= '0' && c <= '7') {
         v = (unsigned)(c - '0');
-        for (int i = 0; i < 2 && r->at < r->end && *r->at >= '0' && *r->at <= '7'; i++) v = v * 8 + (unsigned)(*r->at++ - '0');
+        for (int i = 0; i < 2 && r->at < r->end && *r->at >= '0' && *r->at <= '7'; i++)
+            v = v * 8 + (unsigned)(*r->at++ - '0');
         strbuf_addc(out, (char)v);
     } else if (c == 'x' || c == 'X' || c == 'u' || c == 'U') {
         int most = c == 'u' ? 4 : c == 'U' ? 8 : 2, digits = 0;
-        for (; digits < most && r->at < r->end && hex_digit(*r->at) >= 0; digits++) v = v * 16 + (unsigned)hex_digit(*r->at++);
+        for (; digits < most && r->at < r->end && hex_digit(*r->at) >= 0; digits++)
+            v = v * 16 + (unsigned)hex_digit(*r->at++);
         if (!digits || (most > 2 && (digits < most || v > 0x10ffff))) return false;
         if (most == 2)
             strbuf_addc(out, (char)v);
@@ -156,8 +158,11 @@ static Error *take_integer(TextReader *r, int bits, bool is_signed, uint64_t *ou
     Number n = {0};
     Error *err = take_number(r, &n);
     if (err) return err;
-    uint64_t most = is_signed ? ((uint64_t)1 << (bits - 1)) - !n.negative : bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
-    if (n.is_real || (n.negative && !is_signed && n.whole) || n.whole > most) return wrong(r, "the number before is out of range");
+    uint64_t most = is_signed    ? ((uint64_t)1 << (bits - 1)) - !n.negative
+                    : bits == 64 ? UINT64_MAX
+                                 : ((uint64_t)1 << bits) - 1;
+    if (n.is_real || (n.negative && !is_signed && n.whole) || n.whole > most)
+        return wrong(r, "the number before is out of range");
     *out = n.negative ? 0 - n.whole : n.whole;
     return NULL;
 }
@@ -365,8 +370,8 @@ static Error *read_message(TextReader *r, const ProtobufCMessageDescriptor *type
     return NULL;
 }
 
-Error *text_to_wire(const ProtobufCMessageDescriptor *type, const ProtobufCMessageDescriptor *const *any_types, Str text,
-                    StrBuf *out) {
+Error *text_to_wire(const ProtobufCMessageDescriptor *type, const ProtobufCMessageDescriptor *const *any_types,
+                    Str text, StrBuf *out) {
     TextReader r = {.at = text.ptr, .end = text.ptr + text.len, .start = text.ptr, .any_types = any_types};
     return read_message(&r, type, 0, out);
 }

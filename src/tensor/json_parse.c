@@ -151,7 +151,8 @@ static bool take_complex(char *text, double *re, double *im) {
         *re = 0;
         return true;
     }
-    return (*rest == '+' || *rest == '-') && take_real(rest, im, &rest) && (*rest == 'j' || *rest == 'i') && rest[1] == 0;
+    return (*rest == '+' || *rest == '-') && take_real(rest, im, &rest) && (*rest == 'j' || *rest == 'i') &&
+           rest[1] == 0;
 }
 
 static bool put_number(Tensor *t, char *text) {

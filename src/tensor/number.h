@@ -1,4 +1,5 @@
-/* number.h: single elements of tensors of any numeric dtype, read and written one at a time: for tools, not for kernels. */
+/* number.h: single elements of tensors of any numeric dtype, read and written one at a time: for tools, not for
+ * kernels. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -12,7 +12,8 @@
 
 static const char usage[] =
     "ckpt diff A B [--rtol R] [--atol T] [--json]\n\n"
-    "Compares names, types, shapes and values. Elements a and b are equal when |a - b| <= T + R * |b|, or both are NaN. Exit code\n"
+    "Compares names, types, shapes and values. Elements a and b are equal when |a - b| <= T + R * |b|, or both are "
+    "NaN. Exit code\n"
     "0: no difference, 1: some, or one of them cannot be read.\n";
 
 typedef struct Diff {

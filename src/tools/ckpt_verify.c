@@ -12,8 +12,10 @@
 
 static const char usage[] =
     "ckpt verify PREFIX|FOLDER [--json]\n\n"
-    "Reads every tensor and checks every checksum, size and shard. Of a folder: every checkpoint that its file `checkpoint` names, and\n"
-    "says which is the newest that is whole. Also tells of files that a crash left. Exit code 1 when something is damaged.\n";
+    "Reads every tensor and checks every checksum, size and shard. Of a folder: every checkpoint that its file "
+    "`checkpoint` names, and\n"
+    "says which is the newest that is whole. Also tells of files that a crash left. Exit code 1 when something is "
+    "damaged.\n";
 
 typedef struct Verdict {
     int64_t tensors, bytes, broken;

@@ -21,8 +21,10 @@ static const Subcommand rows[] = {
 };
 
 int cmd_ckpt(int argc, char **argv) {
-    return subcommand_run(rows, "ckpt", "looks into checkpoints. PREFIX may be a folder: its latest checkpoint, or a SavedModel's variables", argc,
-                          argv);
+    return subcommand_run(
+        rows, "ckpt",
+        "looks into checkpoints. PREFIX may be a folder: its latest checkpoint, or a SavedModel's variables", argc,
+        argv);
 }
 
 Error *ckpt_open(const char *path, Bundle **out) {

@@ -13,8 +13,10 @@
 
 static const char usage[] =
     "events FILE|FOLDER... [--tag TAG]... [--json]\n\n"
-    "Shows what is in event files (events.out.tfevents.*), of a folder and all below it: the tags with their kind, steps and last values.\n"
-    "With --tag: every step of it. A file that is still being written may end in the middle of an event: that is told, and no failure.\n";
+    "Shows what is in event files (events.out.tfevents.*), of a folder and all below it: the tags with their kind, "
+    "steps and last values.\n"
+    "With --tag: every step of it. A file that is still being written may end in the middle of an event: that is told, "
+    "and no failure.\n";
 
 enum { MAX_PATHS = 1000, MAX_DEPTH = 32 };
 
@@ -71,7 +73,8 @@ static void print_point(const char *kind, const EventPoint *p) {
     } else if (strcmp(kind, "histogram") == 0) {
         printf("%.9g values, %.6g to %.6g, mean %.6g", p->count, p->min, p->max, p->count > 0 ? p->sum / p->count : 0);
     } else if (strcmp(kind, "image") == 0) {
-        printf("%lld x %lld, %lld images, %lld bytes", (long long)p->width, (long long)p->height, (long long)p->items, (long long)p->bytes);
+        printf("%lld x %lld, %lld images, %lld bytes", (long long)p->width, (long long)p->height, (long long)p->items,
+               (long long)p->bytes);
     } else if (strcmp(kind, "audio") == 0) {
         printf("%lld sounds, %lld bytes", (long long)p->items, (long long)p->bytes);
     } else {

@@ -75,7 +75,8 @@ static Error *list_file(const char *path, const Options *o, cJSON *list) {
         record_schema_report(schema, item);
     } else if (!err) {
         char *size = report_size(scan.bytes);
-        printf("%s: %lld records, %s, compression %s\n", path, (long long)scan.count, size, compression_name(scan.compression));
+        printf("%s: %lld records, %s, compression %s\n", path, (long long)scan.count, size,
+               compression_name(scan.compression));
         free(size);
         record_schema_print(schema);
     }
@@ -163,7 +164,8 @@ typedef Error *FileFn(const char *path, const Options *o, cJSON *list);
 static int run(int argc, char **argv, const char *usage, FileFn *fn, bool whole_json, bool errors_told) {
     Options o = {.compression = "auto", .limit = -1};
     const Flag flags[] = {
-        {"compression", FLAG_STRING, &o.compression, "auto|none|gzip|zlib", "of the files (auto: by their first bytes)"},
+        {"compression", FLAG_STRING, &o.compression, "auto|none|gzip|zlib",
+         "of the files (auto: by their first bytes)"},
         {"json", FLAG_BOOL, &o.as_json, NULL, "for programs"},
         {"help", FLAG_BOOL, &o.help, NULL, "print this"},
         {"skip", FLAG_INT, &o.skip, "N", "cat: leave out the first N records of a file"},
@@ -173,7 +175,8 @@ static int run(int argc, char **argv, const char *usage, FileFn *fn, bool whole_
     const char **paths = xcalloc(MAX_FILES, sizeof *paths);
     int count, code;
     if (command_parse(flags, usage, argc, argv, paths, 1, MAX_FILES, &count, &code)) {
-        cJSON *json = o.as_json && whole_json ? cJSON_CreateObject() : NULL, *list = json ? report_array(json, "files") : NULL;
+        cJSON *json = o.as_json && whole_json ? cJSON_CreateObject() : NULL,
+              *list = json ? report_array(json, "files") : NULL;
         code = 0;
         for (int i = 0; i < count; i++) {
             Error *err = fn(paths[i], &o, list);
@@ -191,26 +194,30 @@ static int run(int argc, char **argv, const char *usage, FileFn *fn, bool whole_
 
 static int records_ls(int argc, char **argv) {
     return run(argc, argv,
-               "records ls FILE... [--json]\n\nSays of each file how many records it has, their bytes and compression; when they are tf.train.Example,\n"
+               "records ls FILE... [--json]\n\nSays of each file how many records it has, their bytes and compression; "
+               "when they are tf.train.Example,\n"
                "the features with their types and how many values they have.\n",
                list_file, true, false);
 }
 
 static int records_cat(int argc, char **argv) {
     return run(argc, argv,
-               "records cat FILE... [--skip N] [--limit N] [--json]\n\nPrints the records; those that are a tf.train.Example or SequenceExample, decoded.\n"
+               "records cat FILE... [--skip N] [--limit N] [--json]\n\nPrints the records; those that are a "
+               "tf.train.Example or SequenceExample, decoded.\n"
                "With --json one object a line.\n",
                cat_file, false, false);
 }
 
 static int records_count(int argc, char **argv) {
-    return run(argc, argv, "records count FILE... [--json]\n\nCounts the records of each file; reads and checks them all.\n", count_file, true,
-               false);
+    return run(argc, argv,
+               "records count FILE... [--json]\n\nCounts the records of each file; reads and checks them all.\n",
+               count_file, true, false);
 }
 
 static int records_verify(int argc, char **argv) {
     return run(argc, argv,
-               "records verify FILE... [--json]\n\nReads every record and checks its checksums. Exit code 1 when a file is damaged or missing.\n",
+               "records verify FILE... [--json]\n\nReads every record and checks its checksums. Exit code 1 when a "
+               "file is damaged or missing.\n",
                verify_file, true, true);
 }
 

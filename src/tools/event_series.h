@@ -12,10 +12,11 @@
 typedef struct EventPoint {
     int64_t step;
     double wall_time;
-    double value;              /* scalar */
+    double value;                /* scalar */
     double count, min, max, sum; /* histogram */
-    int64_t width, height, items, bytes; /* images and sounds: of the first, how many, bytes of all; tensors: elements, bytes */
-    Str text; /* of text and tensors: what it says, its type */
+    int64_t width, height, items,
+        bytes; /* images and sounds: of the first, how many, bytes of all; tensors: elements, bytes */
+    Str text;  /* of text and tensors: what it says, its type */
 } EventPoint;
 
 typedef struct EventSeries {
@@ -28,7 +29,7 @@ typedef struct EventSeries {
 typedef struct EventRun {
     char *dir;
     Arena *arena;
-    StrMap by_tag; /* to EventSeries */
+    StrMap by_tag;  /* to EventSeries */
     StrMap plugins; /* of tags, to Str in the arena: told only once */
     int64_t files, events, graphs;
     double first_time, last_time; /* 0: no event */

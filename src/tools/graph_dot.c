@@ -12,7 +12,8 @@
 
 static const char usage[] =
     "graph dot MODEL [--prefix NAME] [--tags TAG,...]\n\n"
-    "Prints the graph for Graphviz: rill graph dot model.pb | dot -Tsvg > graph.svg. Nodes are grouped by the task or device\n"
+    "Prints the graph for Graphviz: rill graph dot model.pb | dot -Tsvg > graph.svg. Nodes are grouped by the task or "
+    "device\n"
     "they ask for; dashed edges are control edges.\n";
 
 static void print_quoted(Str s) {
@@ -66,7 +67,8 @@ static void print_edges(const Graph *g, const bool *shown) {
 }
 
 static void print_graph(const Graph *g, Str prefix) {
-    bool *shown = xcalloc((size_t)g->node_count + 1, sizeof *shown), *done = xcalloc((size_t)g->node_count + 1, sizeof *done);
+    bool *shown = xcalloc((size_t)g->node_count + 1, sizeof *shown),
+         *done = xcalloc((size_t)g->node_count + 1, sizeof *done);
     int clusters = 0;
     printf("digraph rill {\n  rankdir=TB;\n  node [shape=box, fontsize=10];\n");
     for (int i = 0; i < g->node_count; i++) shown[i] = str_starts(g->nodes[i]->name, prefix);

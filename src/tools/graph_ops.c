@@ -14,7 +14,8 @@
 
 static const char usage[] =
     "graph ops MODEL [--missing] [--json]\n\n"
-    "Counts the ops of every graph of the model, the bodies of functions included. An op is missing when this build has no\n"
+    "Counts the ops of every graph of the model, the bodies of functions included. An op is missing when this build "
+    "has no\n"
     "kernel for it, or none for the types of some node. Exit code 1 when one is missing.\n";
 
 typedef struct OpCount {
@@ -126,7 +127,8 @@ static int print_counts(const Counting *c, bool only_missing, bool as_json) {
         missing += o->lacking > 0;
         if (only_missing && !o->lacking) continue;
         if (!as_json) {
-            printf("%8lld  %-36.*s %s%s\n", (long long)o->count, STR_ARG(o->op), o->lacking ? "MISSING: " : "", o->lacking ? o->why : "");
+            printf("%8lld  %-36.*s %s%s\n", (long long)o->count, STR_ARG(o->op), o->lacking ? "MISSING: " : "",
+                   o->lacking ? o->why : "");
             continue;
         }
         cJSON *item = report_object(ops, NULL);

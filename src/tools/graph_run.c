@@ -18,7 +18,8 @@ static const char usage[] =
     "graph run MODEL [--input NAME=VALUE]... [--fetch NAME]...\n\n"
     "MODEL is the folder of a SavedModel, a PREFIX.meta with its checkpoint beside it, or a GraphDef. Variables are\n"
     "restored, the init op is run, then the signature (or the tensors named by --fetch).\n\n"
-    "A NAME is a key of the signature or a tensor, node:0. A VALUE is a number, text, or nested lists: [[1, 2], [3, 4]];\n"
+    "A NAME is a key of the signature or a tensor, node:0. A VALUE is a number, text, or nested lists: [[1, 2], [3, "
+    "4]];\n"
     "@FILE.npy reads an array, @FILE any other file: as text like above, or for a string input its bytes as they are.\n"
     "Parts of sparse and composite inputs are NAME.values, NAME.indices, NAME.dense_shape; NAME.0, NAME.1, ...\n"
     "Exit code 1 when it fails.\n";
@@ -33,7 +34,7 @@ typedef struct Options {
 /* What goes in and comes out: tensors of the graph by the name the user knows. */
 typedef struct Run {
     Model *model;
-    const Signature *signature; /* NULL: tensors by name only */
+    const Signature *signature;   /* NULL: tensors by name only */
     TensorInfo *inputs, *outputs; /* of the signature, one for each dense part */
     int input_count, output_count;
     Str *feeds, *fetches, *keys; /* keys: what to call the fetches */
@@ -51,8 +52,8 @@ static void flatten(Arena *arena, const TensorInfo *info, Str key, TensorInfo **
         return;
     }
     for (int i = 0; i < info->part_count; i++)
-        flatten(arena, &info->parts[i], arena_printf(arena, "%.*s.%.*s", STR_ARG(key), STR_ARG(info->parts[i].key)), items,
-                count);
+        flatten(arena, &info->parts[i], arena_printf(arena, "%.*s.%.*s", STR_ARG(key), STR_ARG(info->parts[i].key)),
+                items, count);
 }
 
 static Error *choose_signature(Run *r, const Options *o) {
@@ -62,13 +63,15 @@ static Error *choose_signature(Run *r, const Options *o) {
         if (r->signature) return NULL;
         StrBuf known = {0};
         for (int i = 0; i < m->signature_count; i++) strbuf_addf(&known, " %.*s", STR_ARG(m->signatures[i].key));
-        Error *err = error_not_found("there is no signature '%s'; there are:%s", o->signature, known.len ? known.ptr : " none");
+        Error *err =
+            error_not_found("there is no signature '%s'; there are:%s", o->signature, known.len ? known.ptr : " none");
         strbuf_clear(&known);
         return err;
     }
     r->signature = meta_graph_signature(m, STR("serving_default"));
     int visible = 0;
-    for (int i = 0; !r->signature && i < m->signature_count; i++) visible += !str_starts(m->signatures[i].key, STR("__"));
+    for (int i = 0; !r->signature && i < m->signature_count; i++)
+        visible += !str_starts(m->signatures[i].key, STR("__"));
     for (int i = 0; visible == 1 && i < m->signature_count; i++)
         if (!str_starts(m->signatures[i].key, STR("__"))) r->signature = &m->signatures[i];
     return NULL;
@@ -177,8 +180,8 @@ static Error *add_missing(Run *r) {
         if (is_fed(r, info->name)) continue;
         if (!info->default_value.ptr) {
             char *type = report_type(info->dtype, &info->shape);
-            Error *err = error_invalid("input '%.*s', %s, is missing: give --input %.*s=VALUE", STR_ARG(info->key), type,
-                                       STR_ARG(info->key));
+            Error *err = error_invalid("input '%.*s', %s, is missing: give --input %.*s=VALUE", STR_ARG(info->key),
+                                       type, STR_ARG(info->key));
             free(type);
             return err;
         }
@@ -270,7 +273,8 @@ static void run_clear(Run *r) {
 static Error *prepare(Run *r, Arena *arena, const Options *o) {
     Error *err = choose_signature(r, o);
     const Signature *s = r->signature;
-    for (int i = 0; s && i < s->input_count; i++) flatten(arena, &s->inputs[i], s->inputs[i].key, &r->inputs, &r->input_count);
+    for (int i = 0; s && i < s->input_count; i++)
+        flatten(arena, &s->inputs[i], s->inputs[i].key, &r->inputs, &r->input_count);
     for (int i = 0; s && i < s->output_count; i++)
         flatten(arena, &s->outputs[i], s->outputs[i].key, &r->outputs, &r->output_count);
     for (int i = 0; !err && i < o->inputs.count; i++) err = add_input(r, o->inputs.items[i]);

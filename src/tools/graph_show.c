@@ -14,7 +14,8 @@
 static const char usage[] =
     "graph show MODEL [--nodes] [--json]\n\n"
     "MODEL is the folder of a SavedModel, a .meta file, or a GraphDef. Shows for each graph in it: tags, signatures,\n"
-    "placeholders, outputs (of a graph without signatures: what nothing uses), variables, collections, assets, init op.\n";
+    "placeholders, outputs (of a graph without signatures: what nothing uses), variables, collections, assets, init "
+    "op.\n";
 
 typedef struct Options {
     bool nodes, as_json, help;
@@ -55,7 +56,8 @@ static bool is_input(const Node *n) {
     return str_starts(n->op, STR("Placeholder"));
 }
 
-/* What a graph without signatures computes in the end: values nobody uses; not the saver's and not assignments of variables. */
+/* What a graph without signatures computes in the end: values nobody uses; not the saver's and not assignments of
+ * variables. */
 static bool is_output(const Opened *o, const Node *n) {
     return !o->used[n->id] && n->output_count && !is_variable(n) && !is_input(n) && !node_is(n, "Const") &&
            !str_starts(n->name, STR("save/")) && !str_starts(n->op, STR("Assign"));
@@ -129,12 +131,14 @@ static void print_extras(const MetaGraph *m) {
     for (int i = 0; i < m->asset_count; i++)
         printf("  asset %.*s for %.*s\n", STR_ARG(m->assets[i].filename), STR_ARG(m->assets[i].tensor));
     if (m->init_op.len) printf("  init op: %.*s\n", STR_ARG(m->init_op));
-    if (m->saver.present) printf("  saver: %.*s, file name in %.*s\n", STR_ARG(m->saver.restore_op), STR_ARG(m->saver.filename_tensor));
+    if (m->saver.present)
+        printf("  saver: %.*s, file name in %.*s\n", STR_ARG(m->saver.restore_op), STR_ARG(m->saver.filename_tensor));
 }
 
 static void print_meta_graph(const MetaGraph *m, const Opened *g, const Options *o) {
     char *tags = meta_graph_tags_text(m), *size = report_size(m->graph_def.len);
-    printf("graph%s%s: %d nodes, %d functions, %s", *tags ? " " : "", tags, g->graph->node_count, function_count(g->functions), size);
+    printf("graph%s%s: %d nodes, %d functions, %s", *tags ? " " : "", tags, g->graph->node_count,
+           function_count(g->functions), size);
     if (m->producer.len) printf(", by TensorFlow %.*s", STR_ARG(m->producer));
     putchar('\n');
     print_signatures(m);
@@ -226,8 +230,9 @@ static Error *show(const char *path, const Options *o) {
     report_int(json, "file_bytes", (int64_t)file->file_bytes);
     if (file->variables) report_str(json, "variables", str_of(file->variables));
     char *size = report_size(file->file_bytes);
-    if (!o->as_json) printf("%s %s, %s%s%s\n", formats[file->format], path, size, file->variables ? ", variables in " : "",
-                            file->variables ? file->variables : "");
+    if (!o->as_json)
+        printf("%s %s, %s%s%s\n", formats[file->format], path, size, file->variables ? ", variables in " : "",
+               file->variables ? file->variables : "");
     free(size);
     for (int i = 0; !err && i < file->count; i++) {
         Opened g = {0};

@@ -4,8 +4,8 @@
 
 #include "base/str.h"
 
-void record_print(Str record);                /* some lines, indented, on standard output */
-void record_report(cJSON *to, Str record);    /* as member "example", "sequence_example" or "data" */
+void record_print(Str record);             /* some lines, indented, on standard output */
+void record_report(cJSON *to, Str record); /* as member "example", "sequence_example" or "data" */
 
 /* What the records of a file have in common. */
 typedef struct RecordSchema RecordSchema;
