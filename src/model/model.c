@@ -16,12 +16,35 @@ struct Model {
     MetaGraph meta_graph; /* as in the file, but for a saver found in a bare graph */
     Graph *graph;         /* the nodes, to look up types; the session has its own */
     FunctionLibrary *functions;
-    DirectSession *session;
+    const ModelSessions *sessions;
+    void *session;
 };
+
+/* ---- In this process ---- */
+
+static Error *open_direct(const void *arg, Str graph_def, void **session) {
+    DirectSession *s = NULL;
+    Error *err = direct_session_new(graph_def, *(const int *)arg, &s);
+    *session = s;
+    return err;
+}
+
+static Error *run_direct(void *session, const RunSignature *signature, Tensor *const *feeds, Tensor **fetches,
+                         int64_t timeout_ms) {
+    return direct_session_run(session, signature, feeds, fetches, timeout_ms);
+}
+
+static void close_direct(void *session) {
+    direct_session_free(session);
+}
+
+static const ModelSessions direct_sessions = {.open = open_direct, .run = run_direct, .close = close_direct};
+
+/* ---- Any ---- */
 
 void model_close(Model *m) {
     if (!m) return;
-    direct_session_free(m->session);
+    if (m->session) m->sessions->close(m->session);
     graph_free(m->graph);
     function_library_free(m->functions);
     saved_model_close(m->file);
@@ -44,8 +67,8 @@ static Error *choose(const SavedModel *file, const ModelOptions *o, const MetaGr
     return NULL;
 }
 
-static Error *run_step(void *session, const RunSignature *signature, Tensor *const *feeds, Tensor **fetches) {
-    return direct_session_run(session, signature, feeds, fetches, 0);
+static Error *run_step(void *model, const RunSignature *signature, Tensor *const *feeds, Tensor **fetches) {
+    return model_run(model, signature, feeds, fetches, 0);
 }
 
 /* A bare graph may still have the nodes that tf.train.Saver adds, under their usual names. */
@@ -64,25 +87,27 @@ static Error *run_init(Model *m, const ModelOptions *o) {
     bool fill = m->file->format == MODEL_META_GRAPH && tables && tables->kind == COLLECTION_NODES;
     for (int i = 0; !err && fill && i < tables->count; i++) {
         RunSignature signature = {.targets = &tables->items[i], .target_count = 1};
-        err = error_wrap(run_step(m->session, &signature, NULL, NULL), "running %.*s", STR_ARG(tables->items[i]));
+        err = error_wrap(run_step(m, &signature, NULL, NULL), "running %.*s", STR_ARG(tables->items[i]));
     }
     for (int i = 0; !err && i < o->init_count; i++) {
         RunSignature signature = {.targets = &o->init[i], .target_count = 1};
-        err = error_wrap(run_step(m->session, &signature, NULL, NULL), "running %.*s", STR_ARG(o->init[i]));
+        err = error_wrap(run_step(m, &signature, NULL, NULL), "running %.*s", STR_ARG(o->init[i]));
     }
     return err;
 }
 
 static Error *start(Model *m, const ModelOptions *o) {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int threads = o->threads ? o->threads : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    m->sessions = o->sessions ? o->sessions : &direct_sessions;
     Error *err = graph_import(m->graph, m->meta_graph.graph_def);
-    if (!err) err = direct_session_new(m->meta_graph.graph_def, o->threads ? o->threads : (int)cores, &m->session);
+    if (!err)
+        err = m->sessions->open(o->sessions ? o->sessions_arg : &threads, m->meta_graph.graph_def, &m->session);
     if (err) return err;
     RestoreFrom from = {.variables = o->checkpoint ? o->checkpoint : m->file->variables, .assets = m->file->assets};
     if (o->checkpoint) find_saver(m);
     /* A .meta without saver nodes beside a checkpoint can still be run: only what it does not restore is missing. */
     if (!o->checkpoint && !m->meta_graph.saver.restore_op.len) from.variables = NULL;
-    err = meta_graph_restore(&m->meta_graph, &from, run_step, m->session);
+    err = meta_graph_restore(&m->meta_graph, &from, run_step, m);
     return err ? err : run_init(m, o);
 }
 
@@ -124,5 +149,5 @@ Error *model_tensor_info(const Model *m, Str tensor, TensorInfo *out) {
 }
 
 Error *model_run(Model *m, const RunSignature *signature, Tensor *const *feeds, Tensor **fetches, int64_t timeout_ms) {
-    return direct_session_run(m->session, signature, feeds, fetches, timeout_ms);
+    return m->sessions->run(m->session, signature, feeds, fetches, timeout_ms);
 }

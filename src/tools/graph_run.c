@@ -11,6 +11,7 @@
 #include "tensor/number.h"
 #include "tensor/print.h"
 #include "tensor/tensor_proto.h"
+#include "tools/cluster_model.h"
 #include "tools/command.h"
 #include "tools/report.h"
 
@@ -25,7 +26,7 @@ static const char usage[] =
     "Exit code 1 when it fails.\n";
 
 typedef struct Options {
-    const char *tags, *signature, *checkpoint, *out;
+    const char *tags, *signature, *checkpoint, *out, *target;
     FlagList inputs, fetches, init;
     int64_t threads, timeout_s;
     bool as_json, all, help;
@@ -288,6 +289,10 @@ static Error *open_model(const char *path, const Options *o, Arena *arena, Model
     ModelOptions options = {.tags = tags, .checkpoint = o->checkpoint, .init = init, .threads = (int)o->threads};
     while (rest.len && options.tag_count < 64) tags[options.tag_count++] = str_trim(str_next(&rest, ','));
     for (int i = 0; i < o->init.count; i++) init[options.init_count++] = str_of(o->init.items[i]);
+    if (o->target) {
+        options.sessions = &cluster_sessions;
+        options.sessions_arg = o->target;
+    }
     return model_open(&file_system_local, path, &options, out);
 }
 
@@ -325,6 +330,7 @@ int graph_run(int argc, char **argv) {
         {"checkpoint", FLAG_STRING, &o.checkpoint, "PREFIX", "restore this checkpoint instead of the model's own"},
         {"init", FLAG_LIST, &o.init, "NODE", "run this node once before; may be given often"},
         {"out", FLAG_STRING, &o.out, "DIR", "write each output to DIR/NAME.npy instead of printing it"},
+        {"target", FLAG_STRING, &o.target, "grpc://HOST:PORT", "run it on a cluster, which reads the model's files itself"},
         {"threads", FLAG_INT, &o.threads, "N", "threads that compute (one for each core)"},
         {"timeout", FLAG_INT, &o.timeout_s, "SECONDS", "give up after (never)"},
         {"all", FLAG_BOOL, &o.all, NULL, "print large values whole"},

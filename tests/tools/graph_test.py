@@ -10,6 +10,8 @@ from google.protobuf import text_format
 from tensorflow.core.framework import graph_pb2
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
+from cluster_process import Cluster
+
 tf1 = tf.compat.v1
 
 
@@ -207,6 +209,21 @@ def test_meta_graph_with_its_checkpoint(rill, old_model, tmp_path):
     for model in (meta, str(old_model / "graph.pb")):
         got = outputs(rill("graph", "run", model, "--checkpoint", other, "--input", "x=[[1,1,1]]", "--fetch", "y", "--json"))
         np.testing.assert_allclose(got["y"], [[7, 11]])
+
+
+def test_on_a_cluster(rill, old_model, new_model):
+    with Cluster({"ps": 1, "worker": 1}) as cluster:
+        for _ in range(2):  # a session of its own each time: the counter starts anew
+            got = outputs(rill("graph", "run", new_model, "--target", cluster.target(), "--input", "x=%s" % X, "--json"))
+            want = wanted(new_model, "serving_default", x=X)
+            np.testing.assert_allclose(got["y"], want["y"], rtol=1e-6)
+            assert got["calls"] == 1
+        got = outputs(rill("graph", "run", old_model / "saved", "--tags", "serve", "--target", cluster.target(), "--input", "x=%s" % X, "--input",
+                           "words=[green]", "--json"))
+        assert list(got["ids"]) == [1]
+        rill("graph", "run", old_model / "ck" / "model-5.meta", "--target", cluster.target(), "--timeout", "30", "--input", "x=[[1,1,1]]",
+             "--fetch", "y")
+        rill("graph", "run", new_model, "--target", "nosuch://x", "--input", "x=%s" % X, code=1)
 
 
 def test_graph_def(rill, old_model):
