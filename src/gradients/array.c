@@ -16,7 +16,11 @@ static void pass_all(Builder *b, Rule *r) {
 static void check_numerics_grad(Builder *b, Rule *r) {
     Str message = rule_string(b, r, "message");
     Output dy = rule_dy(r, 0);
-    b_with(b, "message", attr_make_string(b->g->arena, arena_printf(b->g->arena, "Not a number (NaN) or infinity (Inf) values detected in gradient. %.*s", STR_ARG(message))));
+    b_with(b, "message",
+           attr_make_string(
+               b->g->arena,
+               arena_printf(b->g->arena, "Not a number (NaN) or infinity (Inf) values detected in gradient. %.*s",
+                            STR_ARG(message))));
     rule_set(r, 0, b_op1(b, node_is(rule_node(r), "CheckNumericsV2") ? "CheckNumericsV2" : "CheckNumerics", dy));
 }
 
@@ -40,7 +44,9 @@ static void broadcast_to_grad(Builder *b, Rule *r) {
 
 static void transpose_grad(Builder *b, Rule *r) {
     Output back = b_op1(b, "InvertPermutation", rule_in(r, 1)), dy = rule_dy(r, 0);
-    rule_set(r, 0, node_is(rule_node(r), "ConjugateTranspose") ? b_op2(b, "ConjugateTranspose", dy, back) : b_transpose(b, dy, back));
+    rule_set(r, 0,
+             node_is(rule_node(r), "ConjugateTranspose") ? b_op2(b, "ConjugateTranspose", dy, back)
+                                                         : b_transpose(b, dy, back));
 }
 
 /* ---- Joining and splitting ---- */
@@ -124,7 +130,8 @@ static void slice_grad(Builder *b, Rule *r) {
 }
 
 static void strided_slice_grad(Builder *b, Rule *r) {
-    Output begin = rule_in(r, 1), end = rule_in(r, 2), strides = rule_in(r, 3), dy = rule_dy(r, 0), shape = shape_as(b, r, 0, begin);
+    Output begin = rule_in(r, 1), end = rule_in(r, 2), strides = rule_in(r, 3), dy = rule_dy(r, 0),
+           shape = shape_as(b, r, 0, begin);
     b_with_attrs_of(b, rule_node(r));
     rule_set(r, 0, b_op5(b, "StridedSliceGrad", shape, begin, end, strides, dy));
 }

@@ -1,7 +1,8 @@
 /* backprop.c: units in order of their dependence, gradients added up on the way back.
 
-   A unit is a node of the scope's frame, or a loop inside of it. Units that ys need are listed depth first, so that producers come before consumers; the list is then
-   walked from its end, when the gradients of a unit's outputs are complete. */
+   A unit is a node of the scope's frame, or a loop inside of it. Units that ys need are listed depth first, so that
+   producers come before consumers; the list is then walked from its end, when the gradients of a unit's outputs are
+   complete. */
 #include "gradients/backprop.h"
 
 #include <stdlib.h>
@@ -138,7 +139,8 @@ static void find_dependent(Scope *s, const Order *order) {
     for (int i = 0; i < order->count; i++) {
         Output input;
         int unit = order->units[i];
-        for (int j = 0; !s->depends[unit] && unit_input(s, unit, j, &input); j++) s->depends[unit] = scope_depends(s, input);
+        for (int j = 0; !s->depends[unit] && unit_input(s, unit, j, &input); j++)
+            s->depends[unit] = scope_depends(s, input);
     }
 }
 
@@ -146,7 +148,8 @@ static void find_dependent(Scope *s, const Order *order) {
 
 static const GradientDef *find_rule(const Backprop *p, const Node *n) {
     const GradientDef *def = strmap_get(&p->rules, n->op);
-    if (!def && p->g->functions && function_find(p->g->functions, n->op)) def = strmap_get(&p->rules, STR("PartitionedCall"));
+    if (!def && p->g->functions && function_find(p->g->functions, n->op))
+        def = strmap_get(&p->rules, STR("PartitionedCall"));
     return def;
 }
 
@@ -160,7 +163,8 @@ static void undo_node(Scope *s, const Node *n) {
     if (!any) return;
     const GradientDef *def = find_rule(p, n);
     if (!def) {
-        b_fail(&p->b, error_not_found("No gradient defined for operation '%.*s' (op type: %.*s)", STR_ARG(n->name), STR_ARG(n->op)));
+        b_fail(&p->b, error_not_found("No gradient defined for operation '%.*s' (op type: %.*s)", STR_ARG(n->name),
+                                      STR_ARG(n->op)));
         return;
     }
     if (!def->add) return;
@@ -203,7 +207,8 @@ void scope_find_needed(Scope *s, const Output *ys, int ny, const Output *xs, int
     free(order.units);
 }
 
-void scope_backprop(Scope *s, const Output *ys, const Gradient *given, int ny, const Output *xs, int nx, Gradient *dys) {
+void scope_backprop(Scope *s, const Output *ys, const Gradient *given, int ny, const Output *xs, int nx,
+                    Gradient *dys) {
     Backprop *p = s->p;
     Order order = prepare(s, ys, ny, xs, nx);
     for (int i = 0; i < ny; i++) scope_add(s, ys[i], given[i]);

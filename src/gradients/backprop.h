@@ -18,14 +18,14 @@ typedef struct Backprop {
     Graph *g;
     Builder b;
     Arena *scratch;
-    StrMap rules;     /* op to GradientDef */
-    FrameMap frames;  /* of the nodes there were at the start; later ones are in frame_of */
+    StrMap rules;        /* op to GradientDef */
+    FrameMap frames;     /* of the nodes there were at the start; later ones are in frame_of */
     FrameEnters *enters; /* by frame */
-    IntMap frame_of;  /* node id to frame + 1, for nodes added to forward loops since */
-    int node_count;   /* at the start */
-    Str prefix;       /* unique in the graph */
+    IntMap frame_of;     /* node id to frame + 1, for nodes added to forward loops since */
+    int node_count;      /* at the start */
+    Str prefix;          /* unique in the graph */
     bool colocate;
-    IntMap stops;     /* keys of outputs nothing flows back through */
+    IntMap stops;               /* keys of outputs nothing flows back through */
     struct BranchMap *branches; /* which Switch each node depends on; made when a loop first needs it */
     IntMap loops;               /* by frame: struct ForwardLoop */
     IntMap *forward_nodes;      /* (optional) gets the ids + 1 of nodes that were added to forward loops */
@@ -46,7 +46,8 @@ static inline uint64_t output_key(Output x) {
     return ((uint64_t)x.node->id << 24 | (uint64_t)x.index) + 1;
 }
 
-/* Fills dys[i], dense or sparse, with the gradient by xs[i]; values without a node when there is none. `given` are the gradients by ys. */
+/* Fills dys[i], dense or sparse, with the gradient by xs[i]; values without a node when there is none. `given` are the
+ * gradients by ys. */
 void scope_backprop(Scope *s, const Output *ys, const Gradient *given, int ny, const Output *xs, int nx, Gradient *dys);
 
 /* Only whether each of ys depends on one of xs. */
@@ -60,12 +61,14 @@ void scope_add(Scope *s, Output forward, Gradient part);
 /* The sum of the parts so far; false when there are none. */
 bool scope_gradient(Scope *s, Output forward, Gradient *out);
 bool scope_depends(const Scope *s, Output forward);
-/* A forward value as nodes of this scope may use it: itself outside of loops; inside, what it was in the iteration being undone. */
+/* A forward value as nodes of this scope may use it: itself outside of loops; inside, what it was in the iteration
+ * being undone. */
 Output scope_value(Scope *s, Output forward);
 int backprop_frame(const Backprop *p, const Node *n); /* the frame a node's outputs belong to */
 
 /* gradients_add_with, and which of the new nodes belong to loops of the graph itself. */
-Error *backprop_run(Graph *g, const Output *ys, int ny, const Output *xs, int nx, const GradientOptions *o, IntMap *forward_nodes, Gradient *dys) MUST_CHECK;
+Error *backprop_run(Graph *g, const Output *ys, int ny, const Output *xs, int nx, const GradientOptions *o,
+                    IntMap *forward_nodes, Gradient *dys) MUST_CHECK;
 
 void backprop_mark_forward(Backprop *p, int first); /* the nodes from id `first` on are such */
 

@@ -18,7 +18,8 @@ static Output channels_moved(Builder *b, Rule *r, Output x, bool to_last) {
     return b_transpose(b, x, b_i32s(b, 4 + deep, to_last ? last[deep] : first[deep]));
 }
 
-/* In training the gradient op takes the statistics of the batch; else the ones that were given, and only channels last. */
+/* In training the gradient op takes the statistics of the batch; else the ones that were given, and only channels last.
+ */
 static void batch_norm_grad(Builder *b, Rule *r) {
     const Node *n = rule_node(r);
     bool training = rule_bool(b, r, "is_training"), moved = !training && channels_first(b, r);
@@ -27,11 +28,18 @@ static void batch_norm_grad(Builder *b, Rule *r) {
         dy = channels_moved(b, r, dy, true);
         x = channels_moved(b, r, x, true);
     }
-    Output inputs[] = {dy, x, rule_in(r, 1), training ? rule_out(r, 3) : rule_in(r, 3), training ? rule_out(r, 4) : rule_in(r, 4), NO_OUTPUT};
+    Output inputs[] = {dy,
+                       x,
+                       rule_in(r, 1),
+                       training ? rule_out(r, 3) : rule_in(r, 3),
+                       training ? rule_out(r, 4) : rule_in(r, 4),
+                       NO_OUTPUT};
     if (is_v3(r)) inputs[5] = rule_out(r, 5);
     if (moved) b_with_string(b, "data_format", str_is(rule_string(b, r, "data_format"), "NCHW") ? "NHWC" : "NDHWC");
     b_with_attrs_of(b, n);
-    const char *op = is_v3(r) ? "FusedBatchNormGradV3" : node_is(n, "FusedBatchNormV2") ? "FusedBatchNormGradV2" : "FusedBatchNormGrad";
+    const char *op = is_v3(r)                         ? "FusedBatchNormGradV3"
+                     : node_is(n, "FusedBatchNormV2") ? "FusedBatchNormGradV2"
+                                                      : "FusedBatchNormGrad";
     Node *grads = b_node(b, op, inputs, is_v3(r) ? 6 : 5);
     Output dx = output_of(grads, 0);
     if (rule_wants(r, 0)) rule_set(r, 0, moved ? channels_moved(b, r, dx, false) : dx);
@@ -39,7 +47,8 @@ static void batch_norm_grad(Builder *b, Rule *r) {
     if (rule_wants(r, 2)) rule_set(r, 2, output_of(grads, 2));
 }
 
-/* FusedBatchNormGrad again, of ops that can be differentiated: dx, dscale and doffset from values with channels last. */
+/* FusedBatchNormGrad again, of ops that can be differentiated: dx, dscale and doffset from values with channels last.
+ */
 static void compose(Builder *b, Rule *r, const Output *in, bool training, Output out[3]) {
     Output dy = in[0], x = in[1], scale = in[2], mean = in[3], variance = in[4];
     Output rank = b_rank(b, x), axes = b_range(b, b_i32(b, 0), b_shift(b, rank, -1));
@@ -53,10 +62,14 @@ static void compose(Builder *b, Rule *r, const Output *in, bool training, Output
         variance = b_div(b, b_sum(b, b_square(b, b_sub(b, x, mean)), axes, false), count);
     }
     Output centred = b_sub(b, x, mean), inverse = b_op1(b, "Rsqrt", b_shift(b, variance, epsilon));
-    Output doffset = b_sum(b, dy, axes, false), dscale = b_mul(b, b_sum(b, b_mul(b, dy, centred), axes, false), inverse);
+    Output doffset = b_sum(b, dy, axes, false),
+           dscale = b_mul(b, b_sum(b, b_mul(b, dy, centred), axes, false), inverse);
     Output dx = dy;
     if (training) {
-        Output mean_dy = b_div(b, doffset, count), projected = b_mul(b, centred, b_mul(b, b_square(b, inverse), b_div(b, b_sum(b, b_mul(b, dy, centred), axes, false), count)));
+        Output mean_dy = b_div(b, doffset, count),
+               projected =
+                   b_mul(b, centred,
+                         b_mul(b, b_square(b, inverse), b_div(b, b_sum(b, b_mul(b, dy, centred), axes, false), count)));
         dx = b_sub(b, b_sub(b, dy, mean_dy), projected);
     }
     out[0] = b_cast(b, b_mul(b, b_mul(b, dx, scale), inverse), type);

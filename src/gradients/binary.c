@@ -68,7 +68,8 @@ static void pow_grad(Builder *b, Rule *r) {
 
 /* Of equal values the first one gets the gradient. */
 static void extreme_grad(Builder *b, Rule *r, const char *compare) {
-    Output dy = rule_dy(r, 0), mask = b_op2(b, compare, rule_in(r, 0), rule_in(r, 1)), zero = b_scalar(b, output_dtype(dy), 0), gx = {0}, gy = {0};
+    Output dy = rule_dy(r, 0), mask = b_op2(b, compare, rule_in(r, 0), rule_in(r, 1)),
+           zero = b_scalar(b, output_dtype(dy), 0), gx = {0}, gy = {0};
     if (rule_wants(r, 0)) gx = b_select(b, mask, dy, zero);
     if (rule_wants(r, 1)) gy = b_select(b, mask, zero, dy);
     rule_set_reduced(b, r, 0, gx, 1, gy);
@@ -106,7 +107,8 @@ static void xlogy_grad(Builder *b, Rule *r) {
 
 static void xlog1py_grad(Builder *b, Rule *r) {
     Output x = rule_in(r, 0), y = rule_in(r, 1), dy = rule_dy(r, 0);
-    Output gx = b_mul(b, b_op2(b, "Xlog1py", not_zero(b, x), y), dy), gy = b_mul(b, b_op2(b, "Xdivy", x, b_shift(b, y, 1)), dy);
+    Output gx = b_mul(b, b_op2(b, "Xlog1py", not_zero(b, x), y), dy),
+           gy = b_mul(b, b_op2(b, "Xdivy", x, b_shift(b, y, 1)), dy);
     rule_set_reduced(b, r, 0, gx, 1, gy);
 }
 
@@ -140,7 +142,8 @@ static void igammac_grad(Builder *b, Rule *r) {
 static void betainc_grad(Builder *b, Rule *r) {
     Output p = rule_in(r, 0), q = rule_in(r, 1), x = rule_in(r, 2);
     if (!rule_wants(r, 2)) return;
-    Output log_beta = b_sub(b, b_add(b, b_op1(b, "Lgamma", p), b_op1(b, "Lgamma", q)), b_op1(b, "Lgamma", b_add(b, p, q)));
+    Output log_beta =
+        b_sub(b, b_add(b, b_op1(b, "Lgamma", p), b_op1(b, "Lgamma", q)), b_op1(b, "Lgamma", b_add(b, p, q)));
     Output tail = b_mul(b, b_shift(b, q, -1), b_op1(b, "Log1p", b_neg(b, x)));
     Output head = b_op2(b, "Xlogy", b_shift(b, p, -1), x);
     Output density = b_op1(b, "Exp", b_sub(b, b_add(b, tail, head), log_beta));
@@ -178,14 +181,16 @@ static void select_grad(Builder *b, Rule *r) {
 }
 
 static void select_v2_grad(Builder *b, Rule *r) {
-    Output dy = rule_dy(r, 0), condition = rule_in(r, 0), zero = b_scalar(b, output_dtype(dy), 0), shape = b_shape(b, dy);
+    Output dy = rule_dy(r, 0), condition = rule_in(r, 0), zero = b_scalar(b, output_dtype(dy), 0),
+           shape = b_shape(b, dy);
     if (rule_wants(r, 1)) rule_set_reduced_to(b, r, 1, b_select(b, condition, dy, zero), shape);
     if (rule_wants(r, 2)) rule_set_reduced_to(b, r, 2, b_select(b, condition, zero, dy), shape);
 }
 
 static void clip_by_value_grad(Builder *b, Rule *r) {
     Output x = rule_in(r, 0), low = rule_in(r, 1), high = rule_in(r, 2), dy = rule_dy(r, 0), shape = b_shape(b, dy);
-    Output below = b_op2(b, "Less", x, low), above = b_op2(b, "Greater", x, high), zero = b_scalar(b, output_dtype(dy), 0);
+    Output below = b_op2(b, "Less", x, low), above = b_op2(b, "Greater", x, high),
+           zero = b_scalar(b, output_dtype(dy), 0);
     if (rule_wants(r, 0)) rule_set(r, 0, b_select(b, b_op2(b, "LogicalOr", below, above), zero, dy));
     if (rule_wants(r, 1)) rule_set_reduced_to(b, r, 1, b_select(b, below, dy, zero), shape);
     if (rule_wants(r, 2)) rule_set_reduced_to(b, r, 2, b_select(b, above, dy, zero), shape);

@@ -1,4 +1,5 @@
-/* body_gradient.c: a body is differentiated as a graph of its own; nodes are then told apart by whether they were there before. */
+/* body_gradient.c: a body is differentiated as a graph of its own; nodes are then told apart by whether they were there
+ * before. */
 #include "gradients/body_gradient.h"
 
 #include <stdlib.h>
@@ -56,7 +57,8 @@ static Str plain_name(Arena *a, FunctionLibrary *lib, Str wish) {
     Str base = arena_str(a, wish), name;
     char *text = (char *)base.ptr;
     for (size_t i = 0; i < base.len; i++) {
-        bool plain = (text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z') || (text[i] >= '0' && text[i] <= '9');
+        bool plain = (text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z') ||
+                     (text[i] >= '0' && text[i] <= '9');
         if (!plain) text[i] = '_';
     }
     name = base;
@@ -120,7 +122,8 @@ static Error *differentiate(BodyGradient *m, const bool *given, const bool *want
     FunctionBody *body = m->body;
     Builder b = {.g = body->graph};
     int before = body->graph->node_count, ny = 0, nx = 0;
-    Output *ys = xcalloc((size_t)body->ret_count, sizeof *ys), *dxs = xcalloc((size_t)body->ret_count, sizeof *dxs), *xs = xcalloc((size_t)body->arg_count, sizeof *xs);
+    Output *ys = xcalloc((size_t)body->ret_count, sizeof *ys), *dxs = xcalloc((size_t)body->ret_count, sizeof *dxs),
+           *xs = xcalloc((size_t)body->arg_count, sizeof *xs);
     Gradient *found = xcalloc((size_t)body->arg_count, sizeof *found);
     IntMap forward_nodes = {0};
     for (int i = 0; i < body->ret_count; i++) {
@@ -135,7 +138,8 @@ static Error *differentiate(BodyGradient *m, const bool *given, const bool *want
     Error *err = b.error;
     if (!err && ny) err = backprop_run(body->graph, ys, ny, xs, nx, &options, &forward_nodes, found);
     m->is_backward = arena_calloc(body->graph->arena, (size_t)body->graph->node_count, sizeof(bool));
-    for (int i = before; i < body->graph->node_count; i++) m->is_backward[i] = !intmap_get(&forward_nodes, (uint64_t)i + 1);
+    for (int i = before; i < body->graph->node_count; i++)
+        m->is_backward[i] = !intmap_get(&forward_nodes, (uint64_t)i + 1);
     for (int i = 0, at = 0; i < body->arg_count; i++)
         if (wanted[i]) m->dxs[i] = found[at++].values;
     intmap_clear(&forward_nodes);
@@ -147,12 +151,14 @@ static Error *differentiate(BodyGradient *m, const bool *given, const bool *want
     return err;
 }
 
-Error *body_gradient_new(FunctionLibrary *lib, Str name_attr_list, const bool *wanted, int arg_count, const bool *given, int ret_count, BodyGradient **out) {
+Error *body_gradient_new(FunctionLibrary *lib, Str name_attr_list, const bool *wanted, int arg_count, const bool *given,
+                         int ret_count, BodyGradient **out) {
     BodyGradient *m = xcalloc(1, sizeof *m);
     Error *err = node_function_body(lib, name_attr_list, &m->body);
     if (!err && (m->body->arg_count != arg_count || m->body->ret_count != ret_count))
-        err = error_invalid("Function %.*s takes %d values and returns %d instead of %d and %d", STR_ARG(func_name(name_attr_list)), m->body->arg_count, m->body->ret_count,
-                            arg_count, ret_count);
+        err = error_invalid("Function %.*s takes %d values and returns %d instead of %d and %d",
+                            STR_ARG(func_name(name_attr_list)), m->body->arg_count, m->body->ret_count, arg_count,
+                            ret_count);
     if (!err) {
         Arena *a = m->body->graph->arena;
         m->dys = arena_calloc(a, (size_t)m->body->ret_count, sizeof *m->dys);
@@ -188,7 +194,7 @@ static Node *copy_node(Builder *b, const Node *n) {
 /* Where nodes of the body are copied to, and what stands for what is not copied. */
 typedef struct Copies {
     const BodyGradient *m;
-    Node **nodes;             /* by id */
+    Node **nodes;              /* by id */
     const Output *dys, *needs; /* NULL: nothing but copies can be used */
 } Copies;
 
@@ -208,7 +214,8 @@ static Output copied_edge(Builder *b, Copies *c, Output x) {
 static void copy_nodes(Builder *b, Copies *c, bool backward) {
     const Graph *g = c->m->body->graph;
     for (int i = 0; i < g->node_count; i++)
-        if (c->m->is_backward[i] == backward && !(backward && node_is(g->nodes[i], "_Arg"))) c->nodes[i] = copy_node(b, g->nodes[i]);
+        if (c->m->is_backward[i] == backward && !(backward && node_is(g->nodes[i], "_Arg")))
+            c->nodes[i] = copy_node(b, g->nodes[i]);
     for (int i = 0; i < g->node_count && !b->error; i++) {
         const Node *n = g->nodes[i];
         if (c->m->is_backward[i] != backward || !c->nodes[i]) continue;
@@ -220,7 +227,8 @@ static void copy_nodes(Builder *b, Copies *c, bool backward) {
     }
 }
 
-FunctionBody *body_gradient_forward(const BodyGradient *m, FunctionLibrary *lib, int more_args, int more_rets, Builder *b, Output *needs) {
+FunctionBody *body_gradient_forward(const BodyGradient *m, FunctionLibrary *lib, int more_args, int more_rets,
+                                    Builder *b, Output *needs) {
     const FunctionBody *from = m->body;
     FunctionBody *body = body_new(lib, from->arg_count + more_args, from->ret_count + more_rets, b);
     Copies c = {m, xcalloc((size_t)from->graph->node_count, sizeof(Node *)), NULL, NULL};
@@ -228,7 +236,8 @@ FunctionBody *body_gradient_forward(const BodyGradient *m, FunctionLibrary *lib,
     body->control_rets = arena_calloc(body->graph->arena, (size_t)from->control_ret_count, sizeof(Node *));
     for (int i = 0; !b->error && i < from->arg_count; i++) body->args[body->arg_count++] = c.nodes[from->args[i]->id];
     for (int i = 0; !b->error && i < from->ret_count; i++) body_add_ret(body, copied_edge(b, &c, from->rets[i]));
-    for (int i = 0; !b->error && i < from->control_ret_count; i++) body->control_rets[body->control_ret_count++] = c.nodes[from->control_rets[i]->id];
+    for (int i = 0; !b->error && i < from->control_ret_count; i++)
+        body->control_rets[body->control_ret_count++] = c.nodes[from->control_rets[i]->id];
     for (int i = 0; !b->error && i < m->need_count; i++) needs[i] = copied_edge(b, &c, m->needs[i]);
     free(c.nodes);
     return body;
@@ -237,6 +246,7 @@ FunctionBody *body_gradient_forward(const BodyGradient *m, FunctionLibrary *lib,
 void body_gradient_copy(const BodyGradient *m, Builder *b, const Output *dys, const Output *needs, Output *dxs) {
     Copies c = {m, xcalloc((size_t)m->body->graph->node_count, sizeof(Node *)), dys, needs};
     copy_nodes(b, &c, true);
-    for (int i = 0; i < m->body->arg_count; i++) dxs[i] = has(m->dxs[i]) && !b->error ? copied_edge(b, &c, m->dxs[i]) : NO_OUTPUT;
+    for (int i = 0; i < m->body->arg_count; i++)
+        dxs[i] = has(m->dxs[i]) && !b->error ? copied_edge(b, &c, m->dxs[i]) : NO_OUTPUT;
     free(c.nodes);
 }

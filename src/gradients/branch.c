@@ -87,7 +87,8 @@ static const Branch *find_branch(const BranchMap *m, const Node *n) {
     const Branch *found = NULL;
     for (int i = 0; i < n->input_count + n->control_count; i++) {
         Output input = i < n->input_count ? n->inputs[i] : (Output){n->controls[i - n->input_count], 0};
-        /* A control edge from a Switch says nothing of its branches; what comes from an Enter is everywhere in its loop. */
+        /* A control edge from a Switch says nothing of its branches; what comes from an Enter is everywhere in its
+         * loop. */
         bool from_enter = node_is_enter(input.node);
         const Branch *b = from_enter ? NULL : i < n->input_count ? branch_of(m, input) : of_node(m, input.node);
         if (is_merge)

@@ -10,7 +10,8 @@
 #include "graph/graph_def.h"
 
 DataType output_dtype(Output x) {
-    return x.node && x.node->info && x.index < x.node->output_count ? dtype_base(x.node->output_types[x.index]) : DT_INVALID;
+    return x.node && x.node->info && x.index < x.node->output_count ? dtype_base(x.node->output_types[x.index])
+                                                                    : DT_INVALID;
 }
 
 bool dtype_is_complex(DataType t) {
@@ -84,7 +85,8 @@ static void infer(Builder *b, Node *n, Str name, Str value) {
 /* How many inputs each list argument gets: what the single ones leave, shared equally. */
 static int list_length(const OpInfo *info, int inputs) {
     int lists = 0;
-    for (int i = 0; i < info->input_count; i++) lists += info->inputs[i].number_attr.len || info->inputs[i].type_list_attr.len;
+    for (int i = 0; i < info->input_count; i++)
+        lists += info->inputs[i].number_attr.len || info->inputs[i].type_list_attr.len;
     return lists ? (inputs - (info->input_count - lists)) / lists : 0;
 }
 
@@ -100,7 +102,9 @@ static void infer_attrs(Builder *b, Node *n, const OpInfo *info, const Output *i
     int each = list_length(info, count), at = 0;
     for (int i = 0; i < info->input_count && at <= count; i++) {
         const ArgInfo *arg = &info->inputs[i];
-        int length = arg->number_attr.len ? given_length(n, arg->number_attr, each) : arg->type_list_attr.len ? each : 1;
+        int length = arg->number_attr.len      ? given_length(n, arg->number_attr, each)
+                     : arg->type_list_attr.len ? each
+                                               : 1;
         if (arg->type_list_attr.len && !has_attr(n, arg->type_list_attr)) {
             DataType *types = xcalloc((size_t)(length > 0 ? length : 1), sizeof *types);
             for (int j = 0; j < length && at + j < count; j++) types[j] = output_dtype(inputs[at + j]);
@@ -126,10 +130,12 @@ Node *b_node(Builder *b, const char *op, const Output *inputs, int count) {
     if (b->error) goto out;
     if (!info) b_fail(b, error_unimplemented("Gradients need the op %s, which is not registered", op));
     for (int i = 0; i < count; i++)
-        if (!has(inputs[i])) b_fail(b, error_internal("Input %d of a gradient node %.*s/%s is missing", i, STR_ARG(b->scope), op));
+        if (!has(inputs[i]))
+            b_fail(b, error_internal("Input %d of a gradient node %.*s/%s is missing", i, STR_ARG(b->scope), op));
     for (int i = 0; info && i < b->attr_count; i++)
         if (b->attrs[i].name.ptr[0] != '_' && !op_attr(info, b->attrs[i].name))
-            b_fail(b, error_internal("Gradient node %.*s/%s has no attribute %.*s", STR_ARG(b->scope), op, STR_ARG(b->attrs[i].name)));
+            b_fail(b, error_internal("Gradient node %.*s/%s has no attribute %.*s", STR_ARG(b->scope), op,
+                                     STR_ARG(b->attrs[i].name)));
     if (b->error) goto out;
     Str name = graph_unique_name(b->g, arena_printf(b->g->arena, "%.*s/%s", STR_ARG(b->scope), op));
     b_fail(b, graph_adopt_node(b->g, name, arena_str(b->g->arena, str_of(op)), b->device, &n));
@@ -187,17 +193,43 @@ Output b_const(Builder *b, Tensor *take) {
 
 static void set_number(Tensor *t, double v) {
     switch (t->dtype) {
-        case DT_FLOAT: tensor_f32(t)[0] = (float)v; break;
-        case DT_DOUBLE: tensor_f64(t)[0] = v; break;
-        case DT_INT32: case DT_UINT32: tensor_i32(t)[0] = (int32_t)v; break;
-        case DT_INT64: case DT_UINT64: tensor_i64(t)[0] = (int64_t)v; break;
-        case DT_INT8: case DT_UINT8: case DT_BOOL: tensor_u8(t)[0] = (uint8_t)(int64_t)v; break;
-        case DT_INT16: case DT_UINT16: *(int16_t *)t->data = (int16_t)v; break;
-        case DT_HALF: *(uint16_t *)t->data = float_to_half((float)v); break;
-        case DT_BFLOAT16: *(uint16_t *)t->data = float_to_bfloat16((float)v); break;
-        case DT_COMPLEX64: *(float complex *)t->data = (float)v; break;
-        case DT_COMPLEX128: *(double complex *)t->data = v; break;
-        default: break; /* strings and the like are empty already */
+        case DT_FLOAT:
+            tensor_f32(t)[0] = (float)v;
+            break;
+        case DT_DOUBLE:
+            tensor_f64(t)[0] = v;
+            break;
+        case DT_INT32:
+        case DT_UINT32:
+            tensor_i32(t)[0] = (int32_t)v;
+            break;
+        case DT_INT64:
+        case DT_UINT64:
+            tensor_i64(t)[0] = (int64_t)v;
+            break;
+        case DT_INT8:
+        case DT_UINT8:
+        case DT_BOOL:
+            tensor_u8(t)[0] = (uint8_t)(int64_t)v;
+            break;
+        case DT_INT16:
+        case DT_UINT16:
+            *(int16_t *)t->data = (int16_t)v;
+            break;
+        case DT_HALF:
+            *(uint16_t *)t->data = float_to_half((float)v);
+            break;
+        case DT_BFLOAT16:
+            *(uint16_t *)t->data = float_to_bfloat16((float)v);
+            break;
+        case DT_COMPLEX64:
+            *(float complex *)t->data = (float)v;
+            break;
+        case DT_COMPLEX128:
+            *(double complex *)t->data = v;
+            break;
+        default:
+            break; /* strings and the like are empty already */
     }
 }
 

@@ -102,7 +102,8 @@ Output b_swap_last(Builder *b, Output x, bool conjugate) {
     Output front = b_range(b, b_i32(b, 0), b_sub(b, rank, b_i32(b, 2)));
     Output last = b_add(b, b_i32s(b, 2, (int[]){-1, -2}), rank);
     Output perm = b_concat2(b, front, last, 0);
-    return conjugate && dtype_is_complex(output_dtype(x)) ? b_op2(b, "ConjugateTranspose", x, perm) : b_transpose(b, x, perm);
+    return conjugate && dtype_is_complex(output_dtype(x)) ? b_op2(b, "ConjugateTranspose", x, perm)
+                                                          : b_transpose(b, x, perm);
 }
 
 Output b_matmul(Builder *b, Output x, Output y, bool transpose_x, bool transpose_y) {

@@ -1,7 +1,8 @@
 /* call.c: gradients of calls, If and Case.
 
-   The functions are replaced by ones that also return the values their gradients need; each gradient is a function of these and of the gradients by the results. Of several
-   branches, each returns dummies in place of what the others keep. */
+   The functions are replaced by ones that also return the values their gradients need; each gradient is a function of
+   these and of the gradients by the results. Of several branches, each returns dummies in place of what the others
+   keep. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -13,14 +14,14 @@ typedef struct Call {
     Rule *r;
     Node *node;
     FunctionLibrary *lib;
-    int first;              /* input that is the first argument: 1 behind a selector */
+    int first; /* input that is the first argument: 1 behind a selector */
     int branch_count;
-    Str *functions;         /* NameAttrLists */
+    Str *functions; /* NameAttrLists */
     BodyGradient **branches;
     int arg_count, ret_count;
-    bool *given, *wanted;   /* by result, by argument */
-    DataType *types;        /* by argument: of its gradient; DT_INVALID when no branch has one */
-    int *kept;              /* by need of all branches in turn: the output of the node that is its value, or -1 - argument */
+    bool *given, *wanted; /* by result, by argument */
+    DataType *types;      /* by argument: of its gradient; DT_INVALID when no branch has one */
+    int *kept; /* by need of all branches in turn: the output of the node that is its value, or -1 - argument */
     int need_count;
 } Call;
 
@@ -34,13 +35,17 @@ static bool is_case(const Node *n) {
 
 static Error *func_attr(const Node *n, const char *name, Str *out) {
     Str value;
-    return node_attr(n, name, &value) && attr_func(value, out) ? NULL : error_invalid("Node %.*s names no function %s", STR_ARG(n->name), name);
+    return node_attr(n, name, &value) && attr_func(value, out)
+               ? NULL
+               : error_invalid("Node %.*s names no function %s", STR_ARG(n->name), name);
 }
 
 static Error *read_functions(Call *c, Arena *a) {
     const Node *n = c->node;
     Str value;
-    c->branch_count = is_case(n) ? (node_attr(n, "branches", &value) ? attr_list_funcs(value, NULL, 0) : 0) : is_branching(n) ? 2 : 1;
+    c->branch_count = is_case(n)        ? (node_attr(n, "branches", &value) ? attr_list_funcs(value, NULL, 0) : 0)
+                      : is_branching(n) ? 2
+                                        : 1;
     if (c->branch_count < 1) return error_invalid("Node %.*s has no branches", STR_ARG(n->name));
     c->functions = arena_calloc(a, (size_t)c->branch_count, sizeof *c->functions);
     c->branches = arena_calloc(a, (size_t)c->branch_count, sizeof(BodyGradient *));
@@ -52,14 +57,16 @@ static Error *read_functions(Call *c, Arena *a) {
         Error *err = func_attr(n, "then_branch", &c->functions[0]);
         return err ? err : func_attr(n, "else_branch", &c->functions[1]);
     }
-    if (node_is(n, "PartitionedCall") || node_is(n, "StatefulPartitionedCall")) return func_attr(n, "f", &c->functions[0]);
+    if (node_is(n, "PartitionedCall") || node_is(n, "StatefulPartitionedCall"))
+        return func_attr(n, "f", &c->functions[0]);
     c->functions[0] = function_reference(a, n);
     return NULL;
 }
 
 static Error *differentiate(Call *c) {
     for (int i = 0; i < c->branch_count; i++) {
-        Error *err = body_gradient_new(c->lib, c->functions[i], c->wanted, c->arg_count, c->given, c->ret_count, &c->branches[i]);
+        Error *err = body_gradient_new(c->lib, c->functions[i], c->wanted, c->arg_count, c->given, c->ret_count,
+                                       &c->branches[i]);
         if (err) return err;
         c->need_count += c->branches[i]->need_count;
         for (int j = 0; j < c->arg_count; j++)
@@ -130,7 +137,8 @@ static void rewrite(Builder *b, Call *c) {
             if (body_need_arg(c->branches[i], j) < 0) types[at++] = output_dtype(c->branches[i]->needs[j]);
     for (int i = 0; i < c->branch_count && !b->error; i++) names[i] = new_forward(b, c, i, more);
     if (!b->error) {
-        if (!is_branching(n) && !node_is(n, "PartitionedCall") && !node_is(n, "StatefulPartitionedCall")) become_call(g, n, function_find(c->lib, names[0]));
+        if (!is_branching(n) && !node_is(n, "PartitionedCall") && !node_is(n, "StatefulPartitionedCall"))
+            become_call(g, n, function_find(c->lib, names[0]));
         if (is_case(n)) {
             node_add_attr(g, n, STR("branches"), attr_make_funcs(g->arena, names, c->branch_count));
         } else if (is_branching(n)) {
@@ -160,14 +168,17 @@ static bool needs_zeros(const Call *c, int arg) {
     return false;
 }
 
-/* Arguments: the gradients that are given, all needs of all branches, the arguments that zeros are made like. Results: the gradients by arguments. */
+/* Arguments: the gradients that are given, all needs of all branches, the arguments that zeros are made like. Results:
+ * the gradients by arguments. */
 static Str new_backward(Builder *outer, Call *c, int branch, bool *stateful) {
     Builder b;
     Arena *a = outer->g->arena;
     FunctionBody *body = body_new(c->lib, c->ret_count + c->need_count + c->arg_count, c->arg_count, &b);
     const BodyGradient *m = c->branches[branch];
-    Output *dys = arena_calloc(a, (size_t)m->body->ret_count, sizeof *dys), *dxs = arena_calloc(a, (size_t)c->arg_count, sizeof *dxs);
-    Output *own = arena_calloc(a, (size_t)m->need_count, sizeof *own), *like = arena_calloc(a, (size_t)c->arg_count, sizeof *like);
+    Output *dys = arena_calloc(a, (size_t)m->body->ret_count, sizeof *dys),
+           *dxs = arena_calloc(a, (size_t)c->arg_count, sizeof *dxs);
+    Output *own = arena_calloc(a, (size_t)m->need_count, sizeof *own),
+           *like = arena_calloc(a, (size_t)c->arg_count, sizeof *like);
     for (int i = 0; i < c->ret_count; i++)
         if (c->given[i]) dys[i] = body_add_arg(&b, body, "dy", output_dtype(m->body->rets[i]));
     for (int i = 0; i < c->branch_count; i++)
@@ -183,18 +194,22 @@ static Str new_backward(Builder *outer, Call *c, int branch, bool *stateful) {
         body_add_ret(body, has(dxs[i]) ? dxs[i] : zeros_like_arg(&b, like[i], c->types[i]));
     }
     *stateful |= body_is_stateful(body);
-    Str name = body_finish(&b, c->lib, body, arena_printf(a, "%.*s_backward", STR_ARG(func_name(c->functions[branch]))));
+    Str name =
+        body_finish(&b, c->lib, body, arena_printf(a, "%.*s_backward", STR_ARG(func_name(c->functions[branch]))));
     b_fail(outer, b.error);
     return name;
 }
 
 static Output *gather_inputs(Builder *b, Call *c, int *count) {
-    Output *inputs = arena_calloc(b->g->arena, (size_t)(1 + c->ret_count + c->need_count + c->arg_count), sizeof *inputs);
+    Output *inputs =
+        arena_calloc(b->g->arena, (size_t)(1 + c->ret_count + c->need_count + c->arg_count), sizeof *inputs);
     int at = 0;
     if (c->first) inputs[at++] = rule_in(c->r, 0);
     for (int i = 0; i < c->ret_count; i++)
         if (c->given[i]) inputs[at++] = rule_dy(c->r, i);
-    for (int i = 0; i < c->need_count; i++) inputs[at++] = c->kept[i] < 0 ? rule_in(c->r, c->first - 1 - c->kept[i]) : rule_value(c->r, (Output){c->node, c->kept[i]});
+    for (int i = 0; i < c->need_count; i++)
+        inputs[at++] =
+            c->kept[i] < 0 ? rule_in(c->r, c->first - 1 - c->kept[i]) : rule_value(c->r, (Output){c->node, c->kept[i]});
     for (int i = 0; i < c->arg_count; i++)
         if (needs_zeros(c, i)) inputs[at++] = rule_in(c->r, c->first + i);
     *count = at;

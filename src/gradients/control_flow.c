@@ -1,4 +1,5 @@
-/* control_flow.c: gradients of Switch and Merge as conds are made of. Loops are not undone node by node, but as a whole (loop.c). */
+/* control_flow.c: gradients of Switch and Merge as conds are made of. Loops are not undone node by node, but as a whole
+ * (loop.c). */
 #include "gradients/rule.h"
 
 /* What flows back lives in the branch that was taken; the other one gives zeros, which live when that one is taken. */

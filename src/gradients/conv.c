@@ -15,7 +15,8 @@ static const ConvOps conv_ops[] = {
 static const ConvOps *ops_of(const Rule *r) {
     Str op = rule_node(r)->op;
     for (size_t i = 0; i < sizeof conv_ops / sizeof *conv_ops; i++)
-        if (str_is(op, conv_ops[i].forward) || str_is(op, conv_ops[i].by_input) || str_is(op, conv_ops[i].by_filter)) return &conv_ops[i];
+        if (str_is(op, conv_ops[i].forward) || str_is(op, conv_ops[i].by_input) || str_is(op, conv_ops[i].by_filter))
+            return &conv_ops[i];
     return &conv_ops[0];
 }
 
@@ -101,11 +102,25 @@ static void max_pool_grad_grad(Builder *b, Rule *r) {
     const Node *n = rule_node(r);
     Output inputs[5] = {rule_in(r, 0), rule_in(r, 1), rule_dy(r, 0)};
     for (int i = 3; i < n->input_count && i < 5; i++) inputs[i] = rule_in(r, i);
-    b_with_attrs_of(b, n);
-    const char *op = node_is(n, "MaxPool3DGrad") ? "MaxPool3DGradGrad" : node_is(n, "MaxPoolGradV2") ? "MaxPoolGradGradV2" : "MaxPoolGradGrad";
-    if (rule_wants(r, 2)) rule_set(r, 2, b_op(b, op, inputs, n->input_count));
+    const char *op = node_is(n, "MaxPool3DGrad")   ? "MaxPool3DGradGrad"
+                     : node_is(n, "MaxPoolGradV2") ? "MaxPoolGradGradV2"
+                                                   : "MaxPoolGradGrad";
     for (int i = 0; i < 2; i++)
         if (rule_wants(r, i)) rule_set(r, i, b_zeros_like(b, inputs[i]));
+    b_with_attrs_of(b, n);
+    if (rule_wants(r, 2)) rule_set(r, 2, b_op(b, op, inputs, n->input_count));
+    b->like = NULL;
+}
+
+/* (x, y, ddx) -> ddy, linear in ddx */
+static void max_pool_grad_grad_grad(Builder *b, Rule *r) {
+    Output inputs[] = {rule_in(r, 0), rule_in(r, 1), rule_dy(r, 0)};
+    for (int i = 0; i < 2; i++)
+        if (rule_wants(r, i)) rule_set(r, i, b_zeros_like(b, inputs[i]));
+    b_with_attrs_of(b, rule_node(r));
+    if (rule_wants(r, 2))
+        rule_set(r, 2,
+                 b_op(b, node_is(rule_node(r), "MaxPool3DGradGrad") ? "MaxPool3DGrad" : "MaxPoolGrad", inputs, 3));
     b->like = NULL;
 }
 
@@ -127,7 +142,9 @@ const GradientDef conv_gradients[] = {
     {"MaxPool", max_pool_grad},
     {"MaxPool3D", max_pool_grad},
     {"MaxPool3DGrad", max_pool_grad_grad},
+    {"MaxPool3DGradGrad", max_pool_grad_grad_grad},
     {"MaxPoolGrad", max_pool_grad_grad},
+    {"MaxPoolGradGrad", max_pool_grad_grad_grad},
     {"MaxPoolGradV2", max_pool_grad_grad},
     {"MaxPoolV2", max_pool_v2_grad},
     {"MaxPoolWithArgmax", max_pool_argmax_grad},

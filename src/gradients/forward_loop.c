@@ -1,7 +1,8 @@
 /* forward_loop.c: a loop of the graph is read, and made to remember what its gradient needs.
 
-   Values of the body are kept in a TensorList that becomes a further variable of the loop. A value that lives in one branch of a cond is joined with a dummy of the other
-   branch first: there is an element for every iteration. Nothing of this is run by steps that do not ask for the gradient. */
+   Values of the body are kept in a TensorList that becomes a further variable of the loop. A value that lives in one
+   branch of a cond is joined with a dummy of the other branch first: there is an element for every iteration. Nothing
+   of this is run by steps that do not ask for the gradient. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -62,7 +63,9 @@ static ForwardLoop *read_loop(Backprop *p, int frame) {
         for (int i = 0; i < p->node_count; i++) {
             Node *n = p->g->nodes[i];
             bool constant = false;
-            if (step == 0 && frames->enter_frame[i] == frame && !node_attr_bool(n, "is_constant", &constant) && constant) f->constants[f->constant_count++] = n;
+            if (step == 0 && frames->enter_frame[i] == frame && !node_attr_bool(n, "is_constant", &constant) &&
+                constant)
+                f->constants[f->constant_count++] = n;
             if (frames->node_frame[i] != frame) continue;
             if (step == 0 && node_is_loop_merge(n)) add_variable(f, n);
             if (step == 1 && node_is_loop_switch(n)) add_head(f, n);
@@ -177,7 +180,8 @@ Output forward_loop_list(Backprop *p, ForwardLoop *f, Output x) {
     const Frame *frame = &p->frames.frames[f->frame];
     NewVariable list = loop_open(b, frame->name, frame->parallel_iterations, empty_list(b, output_dtype(x)), f->cond);
     b->pivot = f->pivot;
-    loop_close(b, list, b_op2(b, "TensorListPushBack", output_of(list.head, 1), always(p, x, branch_of(p->branches, x))));
+    loop_close(b, list,
+               b_op2(b, "TensorListPushBack", output_of(list.head, 1), always(p, x, branch_of(p->branches, x))));
     saved = arena_calloc(p->scratch, 1, sizeof *saved);
     saved->value = add_result(p, f, list);
     leave_forward(p, before);

@@ -13,21 +13,24 @@ static Output product(Builder *b, Output shape, Output from, Output to) {
     return b_expand(b, b_prod(b, part, b_i32(b, 0)), 0);
 }
 
-/* As tensors [batch, outer, rows, inner], params of `rows`, indices of [batch, k]: brought to [batch * rows, outer * inner], added up there, and brought back. */
+/* As tensors [batch, outer, rows, inner], params of `rows`, indices of [batch, k]: brought to [batch * rows, outer *
+ * inner], added up there, and brought back. */
 static void gather_anywhere(Builder *b, Rule *r, Output shape, Output axis, int64_t batch_dims) {
     Output indices = rule_in(r, 1), index_shape = rule_in_shape(r, 1), zero = b_i32(b, 0), rank = b_size(b, shape);
     axis = b_op2(b, "FloorMod", b_cast(b, axis, DT_INT32), rank);
     Output dims = b_i32(b, (int)batch_dims);
     if (batch_dims < 0) dims = b_add(b, dims, b_size(b, index_shape));
     Output next = b_shift(b, axis, 1);
-    Output batch = product(b, shape, zero, dims), outer = product(b, shape, dims, axis), inner = product(b, shape, next, rank);
+    Output batch = product(b, shape, zero, dims), outer = product(b, shape, dims, axis),
+           inner = product(b, shape, next, rank);
     Output rows = product(b, shape, axis, next), k = product(b, index_shape, dims, b_size(b, index_shape));
     Output perm = b_i32s(b, 4, (int[]){0, 2, 1, 3});
     Output dy = b_reshape(b, rule_dy(r, 0), b_concat(b, (Output[]){batch, outer, k, inner}, 4, 0));
     Output flat = b_reshape(b, b_transpose(b, dy, perm), b_concat2(b, b_mul(b, batch, k), b_mul(b, outer, inner), 0));
     Output table = b_cast(b, b_reshape(b, indices, b_concat2(b, batch, k, 0)), DT_INT32);
     Output starts = b_expand(b, b_mul(b, b_range(b, zero, b_item(b, batch, 0)), rows), 1);
-    Output sums = b_op3(b, "UnsortedSegmentSum", flat, b_flatten(b, b_add(b, table, starts)), b_item(b, b_mul(b, batch, rows), 0));
+    Output sums = b_op3(b, "UnsortedSegmentSum", flat, b_flatten(b, b_add(b, table, starts)),
+                        b_item(b, b_mul(b, batch, rows), 0));
     Output apart = b_reshape(b, sums, b_concat(b, (Output[]){batch, rows, outer, inner}, 4, 0));
     rule_set(r, 0, b_reshape(b, b_transpose(b, apart, perm), shape));
 }
@@ -85,7 +88,8 @@ static void tensor_scatter_extreme_grad(Builder *b, Rule *r) {
     DataType type = output_dtype(x);
     Output kept = b_cast(b, b_op2(b, "Equal", x, y), type);
     Output taken = b_cast(b, b_op2(b, "Equal", updates, b_op2(b, "GatherNd", y, indices)), type);
-    Output winners = b_add(b, kept, b_op3(b, "ScatterNd", indices, taken, b_cast(b, b_shape(b, x), output_dtype(indices))));
+    Output winners =
+        b_add(b, kept, b_op3(b, "ScatterNd", indices, taken, b_cast(b, b_shape(b, x), output_dtype(indices))));
     Output share = b_div(b, dy, b_op2(b, "Maximum", winners, b_ones_like(b, winners)));
     if (rule_wants(r, 0)) rule_set(r, 0, b_mul(b, kept, share));
     if (rule_wants(r, 2)) rule_set(r, 2, b_mul(b, taken, b_op2(b, "GatherNd", share, indices)));

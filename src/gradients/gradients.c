@@ -23,8 +23,11 @@ static Str unique_prefix(Graph *g, const char *wish) {
 }
 
 static Error *check_output(const Graph *g, Output x, const char *what, int i) {
-    if (!x.node || x.node->id >= g->node_count || g->nodes[x.node->id] != x.node) return error_invalid("%s[%d] is not a tensor of the graph", what, i);
-    if (!x.node->info) return error_not_found("Op type not registered '%.*s' ({{node %.*s}})", STR_ARG(x.node->op), STR_ARG(x.node->name));
+    if (!x.node || x.node->id >= g->node_count || g->nodes[x.node->id] != x.node)
+        return error_invalid("%s[%d] is not a tensor of the graph", what, i);
+    if (!x.node->info)
+        return error_not_found("Op type not registered '%.*s' ({{node %.*s}})", STR_ARG(x.node->op),
+                               STR_ARG(x.node->name));
     if (x.index < 0 || x.index >= x.node->output_count)
         return error_invalid("%s[%d]: node '%.*s' has no output %d", what, i, STR_ARG(x.node->name), x.index);
     return NULL;
@@ -40,11 +43,13 @@ static Error *check(const Graph *g, const Output *ys, int ny, const Output *xs, 
         DataType type = output_dtype(ys[i]);
         if (given) err = check_output(g, o->dxs[i], "dxs", i);
         if (!err && given && type != DT_RESOURCE && output_dtype(o->dxs[i]) != type)
-            err = error_invalid("Gradient type %s generated for tensor %.*s:%d with type %s", dtype_name(output_dtype(o->dxs[i])), STR_ARG(ys[i].node->name), ys[i].index,
+            err = error_invalid("Gradient type %s generated for tensor %.*s:%d with type %s",
+                                dtype_name(output_dtype(o->dxs[i])), STR_ARG(ys[i].node->name), ys[i].index,
                                 dtype_name(type));
         if (!err && !given && !dtype_is_float(type))
-            err = error_invalid("Gradients of the %s tensor %.*s:%d must be given: only floating point tensors start with ones", dtype_name(type),
-                                STR_ARG(ys[i].node->name), ys[i].index);
+            err = error_invalid(
+                "Gradients of the %s tensor %.*s:%d must be given: only floating point tensors start with ones",
+                dtype_name(type), STR_ARG(ys[i].node->name), ys[i].index);
     }
     return err;
 }
@@ -76,12 +81,13 @@ static void clear_loops(Backprop *p) {
 static Error *check_outside(const Backprop *p, const Output *list, int count, const char *what) {
     for (int i = 0; i < count; i++)
         if (backprop_frame(p, list[i].node) != 0)
-            return error_invalid("%s[%d], %.*s:%d, is inside of the loop %.*s", what, i, STR_ARG(list[i].node->name), list[i].index,
-                                 STR_ARG(p->frames.frames[backprop_frame(p, list[i].node)].name));
+            return error_invalid("%s[%d], %.*s:%d, is inside of the loop %.*s", what, i, STR_ARG(list[i].node->name),
+                                 list[i].index, STR_ARG(p->frames.frames[backprop_frame(p, list[i].node)].name));
     return NULL;
 }
 
-Error *backprop_run(Graph *g, const Output *ys, int ny, const Output *xs, int nx, const GradientOptions *o, IntMap *forward_nodes, Gradient *dys) {
+Error *backprop_run(Graph *g, const Output *ys, int ny, const Output *xs, int nx, const GradientOptions *o,
+                    IntMap *forward_nodes, Gradient *dys) {
     Error *err = check(g, ys, ny, xs, nx, o);
     if (err) return err;
     Backprop p = {.g = g, .node_count = g->node_count, .colocate = o->colocate, .forward_nodes = forward_nodes};
@@ -120,11 +126,13 @@ Error *backprop_run(Graph *g, const Output *ys, int ny, const Output *xs, int nx
     return err;
 }
 
-Error *gradients_add_with(Graph *g, const Output *ys, int ny, const Output *xs, int nx, const GradientOptions *o, Gradient *dys) {
+Error *gradients_add_with(Graph *g, const Output *ys, int ny, const Output *xs, int nx, const GradientOptions *o,
+                          Gradient *dys) {
     return backprop_run(g, ys, ny, xs, nx, o, NULL, dys);
 }
 
-Error *gradients_add(Graph *g, const Output *ys, int ny, const Output *xs, int nx, const Output *dxs, const char *prefix, Output *dys) {
+Error *gradients_add(Graph *g, const Output *ys, int ny, const Output *xs, int nx, const Output *dxs,
+                     const char *prefix, Output *dys) {
     Gradient *found = xcalloc((size_t)nx + 1, sizeof *found);
     GradientOptions options = {.dxs = dxs, .prefix = prefix};
     Error *err = gradients_add_with(g, ys, ny, xs, nx, &options, found);

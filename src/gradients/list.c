@@ -74,7 +74,9 @@ static void resize_grad(Builder *b, Rule *r) {
 
 static void gather_grad(Builder *b, Rule *r) {
     Output list = rule_in(r, 0);
-    rule_set(r, 0, b_op4(b, "TensorListScatterV2", rule_dy(r, 0), rule_in(r, 1), element_shape_of(b, list), b_op1(b, "TensorListLength", list)));
+    rule_set(r, 0,
+             b_op4(b, "TensorListScatterV2", rule_dy(r, 0), rule_in(r, 1), element_shape_of(b, list),
+                   b_op1(b, "TensorListLength", list)));
 }
 
 static void scatter_grad(Builder *b, Rule *r) {
@@ -83,7 +85,9 @@ static void scatter_grad(Builder *b, Rule *r) {
 
 static void scatter_into_grad(Builder *b, Rule *r) {
     Output dlist = rule_dy(r, 0);
-    if (rule_wants(r, 0)) rule_set(r, 0, b_op3(b, "TensorListScatterIntoExistingList", dlist, b_zeros_like(b, rule_in(r, 1)), rule_in(r, 2)));
+    if (rule_wants(r, 0))
+        rule_set(r, 0,
+                 b_op3(b, "TensorListScatterIntoExistingList", dlist, b_zeros_like(b, rule_in(r, 1)), rule_in(r, 2)));
     if (rule_wants(r, 1)) rule_set(r, 1, gathered(b, r, dlist, 2, 1));
 }
 
@@ -92,7 +96,8 @@ static void concat_grad(Builder *b, Rule *r) {
 }
 
 static void split_grad(Builder *b, Rule *r) {
-    Output dlist = rule_dy(r, 0), shape = b_concat2(b, b_i32s(b, 1, (int[]){-1}), rows_shape(b, r, 0), 0), lengths = rule_in(r, 2);
+    Output dlist = rule_dy(r, 0), shape = b_concat2(b, b_i32s(b, 1, (int[]){-1}), rows_shape(b, r, 0), 0),
+           lengths = rule_in(r, 2);
     b_with_type(b, "element_dtype", element_type(b, r));
     rule_set(r, 0, b_op3(b, "TensorListConcatV2", dlist, shape, lengths));
 }

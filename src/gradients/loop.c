@@ -1,7 +1,8 @@
 /* loop.c: gradients of loops of Enter, Merge, Switch, NextIteration and Exit.
 
-   A second loop runs as often as the first did, and undoes one iteration each time. Its variables are the gradients by those of the first loop, sums of the gradients by its
-   constants, a count that goes down to zero, and the lists of values that the first loop kept. Loops inside of loops work the same way: then the lists are kept in lists. */
+   A second loop runs as often as the first did, and undoes one iteration each time. Its variables are the gradients by
+   those of the first loop, sums of the gradients by its constants, a count that goes down to zero, and the lists of
+   values that the first loop kept. Loops inside of loops work the same way: then the lists are kept in lists. */
 #include "gradients/loop.h"
 
 #include <stdlib.h>
@@ -75,7 +76,8 @@ Output scope_value(Scope *s, Output x) {
 /* Shapes are small: they are taken in the first loop and kept instead of the values. */
 static Output scope_shape(Scope *s, Output x) {
     Builder *b = &s->p->b;
-    bool is_kept = s->loop && !node_is_enter(x.node) && !node_is(x.node, "Const") && backprop_frame(s->p, x.node) == s->frame;
+    bool is_kept =
+        s->loop && !node_is_enter(x.node) && !node_is(x.node, "Const") && backprop_frame(s->p, x.node) == s->frame;
     if (!is_kept || b->error || output_dtype(x) == DT_RESOURCE) return b_shape(b, scope_value(s, x));
     Saved *saved = intmap_get(&s->loop->values, output_key(x) << 1 | UINT64_C(1) << 63);
     if (saved) return saved->value;
@@ -108,9 +110,11 @@ static Output result_of(const LoopVariable *v) {
 
 /* Variables that depend on an x: from outside, through constants, or through others that do. */
 static void find_dependent(Scope *body, Scope *outer, const ForwardLoop *f, bool *dependent, const bool *constants) {
-    Output *xs = xcalloc((size_t)(f->variable_count + f->constant_count), sizeof *xs), *ys = xcalloc((size_t)f->variable_count, sizeof *ys);
+    Output *xs = xcalloc((size_t)(f->variable_count + f->constant_count), sizeof *xs),
+           *ys = xcalloc((size_t)f->variable_count, sizeof *ys);
     for (int i = 0; i < f->variable_count; i++) {
-        dependent[i] = dtype_is_trainable(output_dtype(value_of(&f->variables[i]))) && scope_depends(outer, f->variables[i].enter->inputs[0]);
+        dependent[i] = dtype_is_trainable(output_dtype(value_of(&f->variables[i]))) &&
+                       scope_depends(outer, f->variables[i].enter->inputs[0]);
         ys[i] = result_of(&f->variables[i]);
     }
     for (bool changed = true; changed;) {
@@ -210,8 +214,13 @@ static void undo_body(Scope *s, LoopGradient *l, const bool *variables, const bo
     ForwardLoop *f = l->forward;
     Arena *a = s->p->scratch;
     size_t count = (size_t)(f->variable_count + f->constant_count);
-    LoopWalk w = {arena_calloc(a, count, sizeof(Output)), arena_calloc(a, count, sizeof(Output)), arena_calloc(a, count, sizeof(Gradient)),
-                  arena_calloc(a, count, sizeof(Gradient)), arena_calloc(a, count, sizeof(NewVariable)), 0, 0};
+    LoopWalk w = {arena_calloc(a, count, sizeof(Output)),
+                  arena_calloc(a, count, sizeof(Output)),
+                  arena_calloc(a, count, sizeof(Gradient)),
+                  arena_calloc(a, count, sizeof(Gradient)),
+                  arena_calloc(a, count, sizeof(NewVariable)),
+                  0,
+                  0};
     Node *outer_pivot = s->loop ? s->loop->pivot : NULL;
     for (int i = 0; i < f->variable_count && !b->error; i++) {
         if (!variables[i]) continue;
@@ -232,9 +241,11 @@ static void undo_body(Scope *s, LoopGradient *l, const bool *variables, const bo
     b->scope = scope;
     for (int i = 0, at = 0; i < f->variable_count && !b->error; i++) {
         if (!variables[i]) continue;
-        Output next = has(w.found[at].values) ? gradient_dense(b, w.found[at]) : scope_zeros(&body, w.xs[at], output_dtype(w.given[at].values));
+        Output next = has(w.found[at].values) ? gradient_dense(b, w.found[at])
+                                              : scope_zeros(&body, w.xs[at], output_dtype(w.given[at].values));
         loop_close(b, w.opened[at], next);
-        scope_add(s, f->variables[i].enter->inputs[0], (Gradient){.values = b_op1(b, "Exit", output_of(w.opened[at].head, 0))});
+        scope_add(s, f->variables[i].enter->inputs[0],
+                  (Gradient){.values = b_op1(b, "Exit", output_of(w.opened[at].head, 0))});
         at++;
     }
     for (int i = 0, at = w.ny; i < f->constant_count && !b->error; i++) {
@@ -259,7 +270,8 @@ void loop_backprop(Scope *s, int frame) {
     for (int i = 0; i < f->variable_count; i++) any |= reached[i] = reached[i] && dependent[i];
     if (any) {
         Node *pivot = b->pivot;
-        b->scope = arena_printf(p->g->arena, "%.*s/%.*s_grad", STR_ARG(p->prefix), STR_ARG(p->frames.frames[frame].name));
+        b->scope =
+            arena_printf(p->g->arena, "%.*s/%.*s_grad", STR_ARG(p->prefix), STR_ARG(p->frames.frames[frame].name));
         b->device = p->colocate ? f->cond->device : STR("");
         start_loop(s, &l);
         if (!b->error) undo_body(s, &l, reached, constants);

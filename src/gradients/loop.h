@@ -5,7 +5,8 @@
 
 /* A variable of a loop that exists. */
 typedef struct LoopVariable {
-    Node *enter, *merge, *head, *next, *exit; /* head is its Switch: output 1 is the value in the body; exit may be NULL */
+    Node *enter, *merge, *head, *next,
+        *exit; /* head is its Switch: output 1 is the value in the body; exit may be NULL */
 } LoopVariable;
 
 /* A loop of the graph. */
@@ -49,6 +50,7 @@ Output forward_loop_unary(Backprop *p, ForwardLoop *f, const char *op, Output x)
 typedef struct NewVariable {
     Node *merge, *head;
 } NewVariable;
-NewVariable loop_open(Builder *b, Str frame_name, int64_t parallel_iterations, Output start, Node *cond); /* cond NULL: head is made later */
+NewVariable loop_open(Builder *b, Str frame_name, int64_t parallel_iterations, Output start,
+                      Node *cond); /* cond NULL: head is made later */
 void loop_close(Builder *b, NewVariable v, Output next);
 Output loop_enter(Builder *b, Str frame_name, int64_t parallel_iterations, Output x, bool is_constant);

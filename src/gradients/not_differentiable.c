@@ -1,4 +1,5 @@
-/* not_differentiable.c: ops that nothing flows back through: their results do not depend on values smoothly, or are flat almost everywhere, or come from outside. */
+/* not_differentiable.c: ops that nothing flows back through: their results do not depend on values smoothly, or are
+ * flat almost everywhere, or come from outside. */
 #include "gradients/rule.h"
 
 const GradientDef not_differentiable_gradients[] = {

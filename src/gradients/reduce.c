@@ -66,7 +66,8 @@ static void prod_grad(Builder *b, Rule *r) {
     Output rows = b_prod(b, b_gather(b, m.shape, m.axes), zero), columns = b_prod(b, b_gather(b, m.shape, other), zero);
     Output turned = b_transpose(b, rule_in(r, 0), perm);
     Output matrix = b_reshape(b, turned, b_pack(b, (Output[]){rows, columns}, 2));
-    Output before = running(b, "Cumprod", matrix, zero, true, false), behind = running(b, "Cumprod", matrix, zero, true, true);
+    Output before = running(b, "Cumprod", matrix, zero, true, false),
+           behind = running(b, "Cumprod", matrix, zero, true, true);
     Output rest = b_reshape_like(b, b_mul(b, b_conj(b, before), b_conj(b, behind)), turned);
     Output derivative = b_transpose(b, rest, b_op1(b, "InvertPermutation", perm));
     rule_set(r, 0, b_reshape(b, b_mul(b, spread(b, &m, rule_dy(r, 0)), derivative), m.shape));
@@ -79,7 +80,9 @@ static void euclidean_norm_grad(Builder *b, Rule *r) {
 }
 
 static void cumsum_grad(Builder *b, Rule *r) {
-    rule_set(r, 0, running(b, "Cumsum", rule_dy(r, 0), rule_in(r, 1), rule_bool(b, r, "exclusive"), !rule_bool(b, r, "reverse")));
+    rule_set(
+        r, 0,
+        running(b, "Cumsum", rule_dy(r, 0), rule_in(r, 1), rule_bool(b, r, "exclusive"), !rule_bool(b, r, "reverse")));
 }
 
 static void cumprod_grad(Builder *b, Rule *r) {
@@ -94,10 +97,14 @@ static void cumulative_logsumexp_grad(Builder *b, Rule *r) {
     bool exclusive = rule_bool(b, r, "exclusive"), reverse = rule_bool(b, r, "reverse");
     Output x = rule_in(r, 0), axis = rule_in(r, 1), y = rule_out(r, 0), dy = rule_dy(r, 0), parts[2];
     DataType type = output_dtype(x);
-    double lowest = type == DT_DOUBLE ? -DBL_MAX : type == DT_HALF ? -65504 : type == DT_BFLOAT16 ? -3.3895313892515355e38 : -FLT_MAX;
+    double lowest = type == DT_DOUBLE     ? -DBL_MAX
+                    : type == DT_HALF     ? -65504
+                    : type == DT_BFLOAT16 ? -3.3895313892515355e38
+                                          : -FLT_MAX;
     for (int i = 0; i < 2; i++) {
         Output signed_dy = i ? b_neg(b, dy) : dy, zero = b_scalar(b, type, 0);
-        Output log = b_select(b, b_op2(b, "Greater", signed_dy, zero), b_op1(b, "Log", signed_dy), b_scalar(b, type, lowest));
+        Output log =
+            b_select(b, b_op2(b, "Greater", signed_dy, zero), b_op1(b, "Log", signed_dy), b_scalar(b, type, lowest));
         Output sum = running(b, "CumulativeLogsumexp", b_sub(b, log, y), axis, exclusive, !reverse);
         parts[i] = b_op1(b, "Exp", b_add(b, sum, x));
     }

@@ -25,7 +25,8 @@ static void segment_extreme_grad(Builder *b, Rule *r) {
     rule_set(r, 0, b_where_or_zero(b, hit, b_gather(b, b_div(b, dy, count), ids)));
 }
 
-/* What a reduction by segment asks of its ids, sorted or not: sums, products, and rows of the result. Negative ids have no segment. */
+/* What a reduction by segment asks of its ids, sorted or not: sums, products, and rows of the result. Negative ids have
+ * no segment. */
 typedef struct Segments {
     Output ids, safe_ids, count; /* count is none for sorted ids */
 } Segments;
@@ -68,7 +69,8 @@ static void unsorted_extreme_grad(Builder *b, Rule *r) {
     rule_set(r, 0, b_where_or_zero(b, hit, b_gather(b, b_div(b, dy, count), s.safe_ids)));
 }
 
-/* The product of the others: by division where nothing is 0; of a segment with one 0, that element alone gets the product of the rest. */
+/* The product of the others: by division where nothing is 0; of a segment with one 0, that element alone gets the
+ * product of the rest. */
 static void segment_prod_grad(Builder *b, Rule *r) {
     Segments s = segments_of(b, r);
     Output x = rule_in(r, 0), dy = rule_dy(r, 0);
@@ -84,7 +86,8 @@ static void segment_prod_grad(Builder *b, Rule *r) {
 /* ---- Rows of data, by indices ---- */
 
 static void sparse_segment_grad(Builder *b, Rule *r, const char *op, const char *sparse_op) {
-    Output shape = rule_in_shape(r, 0), rows = b_item(b, shape, 0), dy = rule_dy(r, 0), indices = rule_in(r, 1), ids = rule_in(r, 2);
+    Output shape = rule_in_shape(r, 0), rows = b_item(b, shape, 0), dy = rule_dy(r, 0), indices = rule_in(r, 1),
+           ids = rule_in(r, 2);
     Str value;
     bool sparse = false;
     if (node_attr(rule_node(r), "sparse_gradient", &value)) attr_bool(value, &sparse);

@@ -1,6 +1,7 @@
 /* tensor_array.c: gradients of TensorArrays: a second array, with the gradients of the first one's elements.
 
-   TensorArrayGradV3 finds or makes it, by the name of this call of gradients_add. Its flow orders the writes before the reads, as that of the first array does. */
+   TensorArrayGradV3 finds or makes it, by the name of this call of gradients_add. Its flow orders the writes before the
+   reads, as that of the first array does. */
 #include "gradients/rule.h"
 
 typedef struct GradientArray {

@@ -176,7 +176,8 @@ static void sqrt_grad_grad(Builder *b, Rule *r) {
 
 static void rsqrt_grad_grad(Builder *b, Rule *r) {
     Output y = x_of(b, r), dy = rule_dy(r, 0);
-    if (rule_wants(r, 0)) rule_set(r, 0, b_mul(b, b_mul(b, b_scale(b, b_conj(b, dy), -1.5), rule_in(r, 1)), b_square(b, y)));
+    if (rule_wants(r, 0))
+        rule_set(r, 0, b_mul(b, b_mul(b, b_scale(b, b_conj(b, dy), -1.5), rule_in(r, 1)), b_square(b, y)));
     if (rule_wants(r, 1)) rule_set(r, 1, b_op2(b, "RsqrtGrad", y, dy));
 }
 

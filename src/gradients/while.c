@@ -1,7 +1,7 @@
 /* while.c: gradients of While.
 
-   The loop is replaced by one that also counts its iterations and keeps, in lists, the values that its gradient needs. The gradient is a second While that runs as often, takes the
-   last element off each list, and undoes one iteration. */
+   The loop is replaced by one that also counts its iterations and keeps, in lists, the values that its gradient needs.
+   The gradient is a second While that runs as often, takes the last element off each list, and undoes one iteration. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -103,7 +103,8 @@ static Str new_body(Builder *outer, WhileLoop *w) {
         Output list = body_add_arg(&b, body, "list", DT_VARIANT);
         body_add_ret(body, b_op2(&b, "TensorListPushBack", list, needs[i]));
     }
-    Str name = body_finish(&b, w->lib, body, arena_printf(outer->g->arena, "%.*s_forward", STR_ARG(func_name(w->body))));
+    Str name =
+        body_finish(&b, w->lib, body, arena_printf(outer->g->arena, "%.*s_forward", STR_ARG(func_name(w->body))));
     b_fail(outer, b.error);
     return name;
 }
@@ -118,7 +119,8 @@ static Str new_cond(Builder *outer, WhileLoop *w) {
     body->args = args;
     body_add_arg(&b, body, "iterations", DT_INT32);
     for (int i = 0; i < w->list_count; i++) body_add_arg(&b, body, "list", DT_VARIANT);
-    Str name = body_finish(&b, w->lib, body, arena_printf(outer->g->arena, "%.*s_forward", STR_ARG(func_name(w->cond))));
+    Str name =
+        body_finish(&b, w->lib, body, arena_printf(outer->g->arena, "%.*s_forward", STR_ARG(func_name(w->cond))));
     b_fail(outer, b.error);
     return name;
 }
@@ -171,7 +173,8 @@ static void add_variable(BackLoop *l, Output start) {
 
 static BackLoop back_loop(Builder *b, WhileLoop *w) {
     size_t room = (size_t)(1 + 2 * w->count + w->m->need_count);
-    BackLoop l = {arena_calloc(b->g->arena, room, sizeof(DataType)), arena_calloc(b->g->arena, room, sizeof(Output)), 0};
+    BackLoop l = {arena_calloc(b->g->arena, room, sizeof(DataType)), arena_calloc(b->g->arena, room, sizeof(Output)),
+                  0};
     add_variable(&l, rule_value(w->r, (Output){w->node, w->count}));
     for (int i = 0; i < w->count; i++)
         if (w->active[i]) add_variable(&l, rule_dy(w->r, i));
@@ -181,7 +184,8 @@ static BackLoop back_loop(Builder *b, WhileLoop *w) {
         add_variable(&l, b_fill(b, b_shape(b, rule_in(w->r, i)), zero));
     }
     for (int i = 0; i < w->m->need_count; i++)
-        add_variable(&l, w->lists[i] >= 0 ? rule_value(w->r, (Output){w->node, w->count + 1 + w->lists[i]}) : rule_in(w->r, body_need_arg(w->m, i)));
+        add_variable(&l, w->lists[i] >= 0 ? rule_value(w->r, (Output){w->node, w->count + 1 + w->lists[i]})
+                                          : rule_in(w->r, body_need_arg(w->m, i)));
     return l;
 }
 
@@ -190,12 +194,14 @@ static Str new_back_cond(Builder *outer, WhileLoop *w, const BackLoop *l) {
     FunctionBody *body = body_new(w->lib, l->count, 1, &b);
     for (int i = 0; i < l->count; i++) body_add_arg(&b, body, i ? "variable" : "left", l->types[i]);
     body_add_ret(body, b_op2(&b, "Greater", output_of(body->args[0], 0), b_i32(&b, 0)));
-    Str name = body_finish(&b, w->lib, body, arena_printf(outer->g->arena, "%.*s_backward", STR_ARG(func_name(w->cond))));
+    Str name =
+        body_finish(&b, w->lib, body, arena_printf(outer->g->arena, "%.*s_backward", STR_ARG(func_name(w->cond))));
     b_fail(outer, b.error);
     return name;
 }
 
-/* The value of each need in the iteration being undone; lists[i] is what is left of its list, or the constant itself. */
+/* The value of each need in the iteration being undone; lists[i] is what is left of its list, or the constant itself.
+ */
 static void take_needs(Builder *b, const WhileLoop *w, const Output *args, Output *needs, Output *left) {
     for (int i = 0; i < w->m->need_count && !b->error; i++) {
         needs[i] = left[i] = args[i];
@@ -215,7 +221,8 @@ static Str new_back_body(Builder *outer, WhileLoop *w, const BackLoop *l, bool *
     FunctionBody *body = body_new(w->lib, l->count, l->count, &b);
     Output *args = arena_calloc(a, (size_t)l->count, sizeof *args);
     for (int i = 0; i < l->count; i++) args[i] = body_add_arg(&b, body, i ? "variable" : "left", l->types[i]);
-    Output *needs = arena_calloc(a, (size_t)m->need_count, sizeof *needs), *left = arena_calloc(a, (size_t)m->need_count, sizeof *left);
+    Output *needs = arena_calloc(a, (size_t)m->need_count, sizeof *needs),
+           *left = arena_calloc(a, (size_t)m->need_count, sizeof *left);
     Output *dys = arena_calloc(a, (size_t)w->count, sizeof *dys), *dxs = arena_calloc(a, (size_t)w->count, sizeof *dxs);
     int at = 1;
     for (int i = 0; i < w->count; i++)
@@ -268,11 +275,13 @@ static void while_grad(Builder *b, Rule *r) {
     w.wanted = arena_calloc(a, count, 1);
     Str value;
     FunctionBody *body = NULL;
-    bool ok = node_attr(w.node, "cond", &value) && attr_func(value, &w.cond) && node_attr(w.node, "body", &value) && attr_func(value, &w.body);
+    bool ok = node_attr(w.node, "cond", &value) && attr_func(value, &w.cond) && node_attr(w.node, "body", &value) &&
+              attr_func(value, &w.body);
     if (!ok) b_fail(b, error_invalid("Node %.*s lacks a condition or a body", STR_ARG(w.node->name)));
     if (!b->error) b_fail(b, node_function_body(w.lib, w.body, &body));
     if (!b->error && (body->arg_count != w.count || body->ret_count != w.count))
-        b_fail(b, error_invalid("The body of node %.*s takes %d values and returns %d instead of %d", STR_ARG(w.node->name), body->arg_count, body->ret_count, w.count));
+        b_fail(b, error_invalid("The body of node %.*s takes %d values and returns %d instead of %d",
+                                STR_ARG(w.node->name), body->arg_count, body->ret_count, w.count));
     bool any = false;
     if (!b->error) find_active(&w, body);
     for (int i = 0; i < w.count; i++) any |= w.active[i];

@@ -1,7 +1,8 @@
 /* function_def.c: FunctionDef from a graph.
 
-   FunctionDef: signature=1 (OpDef: name=1 input_arg=2 output_arg=3 is_stateful=17 control_output=20; ArgDef: name=1 type=3), node_def=3, ret=4 (map), control_ret=6 (map).
-   Inside of it an edge is written "arg" or "node:output_name:position". */
+   FunctionDef: signature=1 (OpDef: name=1 input_arg=2 output_arg=3 is_stateful=17 control_output=20; ArgDef: name=1
+   type=3), node_def=3, ret=4 (map), control_ret=6 (map). Inside of it an edge is written "arg" or
+   "node:output_name:position". */
 #include "graph/function_def.h"
 
 #include "graph/graph_def.h"
@@ -24,7 +25,9 @@ static Error *edge_text(Output x, StrBuf *text) {
         }
         error_free(err); /* a list of no outputs */
     }
-    if (start < 0) return error_invalid("Node '%.*s' (op %.*s) of a function has no output %d", STR_ARG(n->name), STR_ARG(n->op), x.index);
+    if (start < 0)
+        return error_invalid("Node '%.*s' (op %.*s) of a function has no output %d", STR_ARG(n->name), STR_ARG(n->op),
+                             x.index);
     strbuf_addf(text, ":%.*s:%d", STR_ARG(arg), x.index - start);
     return NULL;
 }
@@ -81,12 +84,14 @@ static void put_signature(const FunctionBody *body, Str name, StrBuf *out) {
     StrBuf signature = {0}, text = {0};
     bool stateful = false;
     wire_put_bytes(&signature, 1, name);
-    for (int i = 0; i < body->arg_count; i++) put_arg(&signature, 2, body->args[i]->name, body->args[i]->output_types[0]);
+    for (int i = 0; i < body->arg_count; i++)
+        put_arg(&signature, 2, body->args[i]->name, body->args[i]->output_types[0]);
     for (int i = 0; i < body->ret_count; i++) {
         result_name(&text, i);
         put_arg(&signature, 3, strbuf_str(&text), body->rets[i].node->output_types[body->rets[i].index]);
     }
-    for (int i = 0; i < body->graph->node_count; i++) stateful |= node_is_stateful(body->graph->nodes[i]) && !node_is(body->graph->nodes[i], "_Arg");
+    for (int i = 0; i < body->graph->node_count; i++)
+        stateful |= node_is_stateful(body->graph->nodes[i]) && !node_is(body->graph->nodes[i], "_Arg");
     if (stateful) wire_put_uint(&signature, 17, 1);
     for (int i = 0; i < body->control_ret_count; i++) wire_put_bytes(&signature, 20, body->control_rets[i]->name);
     wire_put_bytes(out, 1, strbuf_str(&signature));
@@ -105,7 +110,8 @@ Error *function_def_encode(const FunctionBody *body, Str name, StrBuf *out) {
         err = edge_text(body->rets[i], &text);
         put_pair(out, 4, strbuf_str(&key), strbuf_str(&text));
     }
-    for (int i = 0; !err && i < body->control_ret_count; i++) put_pair(out, 6, body->control_rets[i]->name, body->control_rets[i]->name);
+    for (int i = 0; !err && i < body->control_ret_count; i++)
+        put_pair(out, 6, body->control_rets[i]->name, body->control_rets[i]->name);
     strbuf_clear(&key);
     strbuf_clear(&text);
     return err;

@@ -1,4 +1,5 @@
-/* symbolic_gradient.c: a function is made into a plain graph, without calls, and that is differentiated: no new functions are needed. */
+/* symbolic_gradient.c: a function is made into a plain graph, without calls, and that is differentiated: no new
+ * functions are needed. */
 #include "placement/symbolic_gradient.h"
 
 #include <stdlib.h>
@@ -39,7 +40,8 @@ static Error *clone(const Graph *from, Graph *to) {
     for (int i = 0; i < from->node_count; i++) {
         const Node *n = from->nodes[i];
         Output *inputs = arena_calloc(to->arena, (size_t)n->input_count, sizeof *inputs);
-        for (int j = 0; j < n->input_count; j++) inputs[j] = (Output){to->nodes[n->inputs[j].node->id], n->inputs[j].index};
+        for (int j = 0; j < n->input_count; j++)
+            inputs[j] = (Output){to->nodes[n->inputs[j].node->id], n->inputs[j].index};
         node_set_inputs(to, to->nodes[i], inputs, n->input_count);
         for (int j = 0; j < n->control_count; j++) node_add_control(to, to->nodes[i], to->nodes[n->controls[j]->id]);
     }
@@ -48,17 +50,22 @@ static Error *clone(const Graph *from, Graph *to) {
 
 /* Functional nodes that are left would need new functions: recursion without end, or conditions that are not bool. */
 static Error *check_plain(const FunctionLibrary *lib, const Graph *g) {
-    static const char *const ops[] = {"PartitionedCall", "StatefulPartitionedCall", "SymbolicGradient", "If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile"};
+    static const char *const ops[] = {
+        "PartitionedCall", "StatefulPartitionedCall", "SymbolicGradient", "If", "StatelessIf", "Case", "StatelessCase",
+        "While",           "StatelessWhile"};
     for (int i = 0; i < g->node_count; i++) {
         bool functional = function_find(lib, g->nodes[i]->op) != NULL;
         for (size_t j = 0; !functional && j < sizeof ops / sizeof *ops; j++) functional = node_is(g->nodes[i], ops[j]);
-        if (functional) return error_unimplemented("SymbolicGradient through node %.*s (op %.*s)", STR_ARG(g->nodes[i]->name), STR_ARG(g->nodes[i]->op));
+        if (functional)
+            return error_unimplemented("SymbolicGradient through node %.*s (op %.*s)", STR_ARG(g->nodes[i]->name),
+                                       STR_ARG(g->nodes[i]->op));
     }
     return NULL;
 }
 
 static bool is_smooth(DataType t) {
-    return t == DT_FLOAT || t == DT_DOUBLE || t == DT_HALF || t == DT_BFLOAT16 || t == DT_COMPLEX64 || t == DT_COMPLEX128 || t == DT_VARIANT;
+    return t == DT_FLOAT || t == DT_DOUBLE || t == DT_HALF || t == DT_BFLOAT16 || t == DT_COMPLEX64 ||
+           t == DT_COMPLEX128 || t == DT_VARIANT;
 }
 
 /* Gradients of the body's results by its arguments become its results. */
@@ -92,7 +99,9 @@ static Error *differentiate(FunctionBody *body, const Output *results, int resul
 
 static Error *instantiate(const FunctionLibrary *lib, Str name_attr_list, FunctionBody **out) {
     const Function *f = function_find(lib, func_name(name_attr_list));
-    if (!f) return error_not_found("Function %.*s of a SymbolicGradient is not in the library", STR_ARG(func_name(name_attr_list)));
+    if (!f)
+        return error_not_found("Function %.*s of a SymbolicGradient is not in the library",
+                               STR_ARG(func_name(name_attr_list)));
     int count = func_attrs(name_attr_list, NULL, 0);
     Attr *attrs = xcalloc((size_t)count, sizeof *attrs);
     func_attrs(name_attr_list, attrs, count);
@@ -102,7 +111,9 @@ static Error *instantiate(const FunctionLibrary *lib, Str name_attr_list, Functi
 }
 
 Error *symbolic_gradient_body(const FunctionLibrary *lib, Str name_attr_list, int nesting, FunctionBody **out) {
-    if (nesting > MAX_NESTING) return error_invalid("The gradient of function %.*s needs gradients of gradients, more than %d deep", STR_ARG(func_name(name_attr_list)), MAX_NESTING);
+    if (nesting > MAX_NESTING)
+        return error_invalid("The gradient of function %.*s needs gradients of gradients, more than %d deep",
+                             STR_ARG(func_name(name_attr_list)), MAX_NESTING);
     FunctionBody *function = NULL, *body = xcalloc(1, sizeof *body);
     Graph *lowered = NULL;
     Output *results = NULL;
@@ -120,10 +131,12 @@ Error *symbolic_gradient_body(const FunctionLibrary *lib, Str name_attr_list, in
     results = xcalloc((size_t)ret_count, sizeof *results);
     /* Nodes that are lowered keep their places. */
     for (int i = 0; i < arg_count; i++) body->args[body->arg_count++] = body->graph->nodes[function->args[i]->id];
-    for (int i = 0; i < ret_count; i++) results[i] = (Output){body->graph->nodes[function->rets[i].node->id], function->rets[i].index};
+    for (int i = 0; i < ret_count; i++)
+        results[i] = (Output){body->graph->nodes[function->rets[i].node->id], function->rets[i].index};
     for (int i = 0; !err && i < ret_count; i++) {
         const Node *n = results[i].node;
-        if (!n->info) err = error_not_found("Op type not registered '%.*s' ({{node %.*s}})", STR_ARG(n->op), STR_ARG(n->name));
+        if (!n->info)
+            err = error_not_found("Op type not registered '%.*s' ({{node %.*s}})", STR_ARG(n->op), STR_ARG(n->name));
         if (!err) err = add_argument(body->graph, body, dtype_base(n->output_types[results[i].index]));
     }
     if (!err) err = differentiate(body, results, ret_count, arg_count);

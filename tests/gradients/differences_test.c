@@ -1,4 +1,5 @@
-/* differences_test.c: gradients against central differences, in double: every op of one or two values of one type that can be computed from numbers. */
+/* differences_test.c: gradients against central differences, in double: every op of one or two values of one type that
+ * can be computed from numbers. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,12 +15,9 @@ enum { SIDE = 3, COUNT = SIDE * SIDE };
 static const struct {
     const char *op, *why;
 } by_design[] = {
-    {"Cholesky", "of symmetric changes only"},
-    {"Exit", "part of a loop"},
-    {"NextIteration", "part of a loop"},
-    {"PreventGradient", "an error"},
-    {"NextAfter", "flat in the second value"},
-    {"QuantizeAndDequantize", "a step function, passed straight"},
+    {"Cholesky", "of symmetric changes only"}, {"Exit", "part of a loop"},
+    {"NextIteration", "part of a loop"},       {"PreventGradient", "an error"},
+    {"NextAfter", "flat in the second value"}, {"QuantizeAndDequantize", "a step function, passed straight"},
     {"SparseMatMul", "computes in float"},
 };
 
@@ -31,14 +29,16 @@ static bool is_by_design(Str op) {
 
 /* All inputs and the only output have the type T, which may be double, and every other attribute has a default. */
 static bool is_simple(const OpInfo *op) {
-    bool simple = op->output_count == 1 && op->input_count >= 1 && op->input_count <= 2 && !(op->flags & OP_STATEFUL) && !is_by_design(op->name);
+    bool simple = op->output_count == 1 && op->input_count >= 1 && op->input_count <= 2 && !(op->flags & OP_STATEFUL) &&
+                  !is_by_design(op->name);
     for (int i = 0; simple && i < op->input_count; i++)
         simple = str_is(op->inputs[i].type_attr, "T") && !op->inputs[i].number_attr.len && !op->inputs[i].is_ref;
     simple = simple && str_is(op->outputs[0].type_attr, "T") && !op->outputs[0].number_attr.len;
     for (int i = 0; simple && i < op->attr_count; i++) {
         const AttrInfo *attr = &op->attrs[i];
         bool is_type = str_is(attr->name, "T");
-        simple = is_type ? !attr->allowed_types || attr->allowed_types >> DT_DOUBLE & 1 : attr->default_value.ptr != NULL;
+        simple =
+            is_type ? !attr->allowed_types || attr->allowed_types >> DT_DOUBLE & 1 : attr->default_value.ptr != NULL;
     }
     return simple;
 }
@@ -87,8 +87,10 @@ static double loss_at(DirectSession *s, int inputs, const Shape *shape, double a
     return sum;
 }
 
-/* Compares the gradient by input x with differences; false when it cannot be computed there. Sets *wrong and says so when they differ. */
-static bool compare(DirectSession *s, Str op, const char *gradient, int x, int inputs, const Shape *shape, double at[2][COUNT], bool *wrong) {
+/* Compares the gradient by input x with differences; false when it cannot be computed there. Sets *wrong and says so
+ * when they differ. */
+static bool compare(DirectSession *s, Str op, const char *gradient, int x, int inputs, const Shape *shape,
+                    double at[2][COUNT], bool *wrong) {
     const double step = 1e-5;
     Tensor *dx = evaluate(s, gradient, inputs, shape, at);
     if (!dx) return false;
@@ -103,7 +105,8 @@ static bool compare(DirectSession *s, Str op, const char *gradient, int x, int i
         double difference = (above - below) / (2 * step), found = tensor_f64(dx)[i];
         checked = isfinite(difference) && isfinite(found);
         if (!checked || fabs(difference - found) <= 1e-5 * (1 + fabs(difference))) continue;
-        print_message("%.*s, by input %d, element %d: gradient %g, differences %g\n", STR_ARG(op), x, (int)i, found, difference);
+        print_message("%.*s, by input %d, element %d: gradient %g, differences %g\n", STR_ARG(op), x, (int)i, found,
+                      difference);
         *wrong = true;
         break;
     }
@@ -114,7 +117,8 @@ static bool compare(DirectSession *s, Str op, const char *gradient, int x, int i
 /* As a vector, else as a square matrix with a heavy diagonal. */
 static bool check_op(const OpInfo *op, int rank, bool *wrong) {
     Graph *g = op_graph(op);
-    Output loss = {graph_find(g, STR("loss")), 0}, xs[2] = {{graph_find(g, STR("x0")), 0}, {graph_find(g, STR("x1")), 0}}, dys[2] = {{0}};
+    Output loss = {graph_find(g, STR("loss")), 0},
+           xs[2] = {{graph_find(g, STR("x0")), 0}, {graph_find(g, STR("x1")), 0}}, dys[2] = {{0}};
     expect_ok(gradients_add(g, &loss, 1, xs, op->input_count, NULL, NULL, dys));
     StrBuf bytes = {0};
     graph_export(g, &(GraphExport){0}, &bytes);

@@ -92,6 +92,13 @@ def case_v2():
 
 
 @case()
+def case_v2_of_variable():
+    v = tf.get_variable("v", initializer=values(3), use_resource=True)
+    x = floats(3, seed=1)
+    return tf.switch_case(tf.placeholder_with_default(1, []), [lambda: x * 2, lambda: x * v, lambda: v * v]), [x, v]
+
+
+@case()
 def while_power():
     x = floats(2, 2, low=.5)
     return tf.while_loop(lambda i, a: i < 4, lambda i, a: [i + 1, a * x], [0, x])[1], [x]

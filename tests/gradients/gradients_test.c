@@ -1,7 +1,9 @@
-/* gradients_test.c: what gradients_add answers; with arguments, adds gradients to a GraphDef file for the tests in Python.
+/* gradients_test.c: what gradients_add answers; with arguments, adds gradients to a GraphDef file for the tests in
+   Python.
 
-   gradients_test add IN OUT FLAGS PREFIX YS XS DXS STOPS: lists of tensors are "a:0,b:1", "-" for none; FLAGS is "dense" or "sparse". Prints a line for each x:
-   "none", "NODE:INDEX", or "VALUES INDICES SHAPE". gradients_test kinds: prints "OP rule" or "OP none" for every op with a row. */
+   gradients_test add IN OUT FLAGS PREFIX YS XS DXS STOPS: lists of tensors are "a:0,b:1", "-" for none; FLAGS is
+   "dense" or "sparse". Prints a line for each x: "none", "NODE:INDEX", or "VALUES INDICES SHAPE". gradients_test kinds:
+   prints "OP rule" or "OP none" for every op with a row. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -86,7 +88,8 @@ static int add_to_file(char **arg) {
 static int print_kinds(void) {
     for (int i = 0; i < op_count(); i++) {
         GradientKind kind = gradient_kind(op_at(i)->name);
-        if (kind != GRADIENT_UNKNOWN) printf("%.*s %s\n", STR_ARG(op_at(i)->name), kind == GRADIENT_RULE ? "rule" : "none");
+        if (kind != GRADIENT_UNKNOWN)
+            printf("%.*s %s\n", STR_ARG(op_at(i)->name), kind == GRADIENT_RULE ? "rule" : "none");
     }
     return 0;
 }

@@ -161,6 +161,16 @@ def max_pool_3d_twice():
     return tf.gradients(tf.pow(tf.nn.max_pool3d(x, 2, 2, "SAME"), 3), x), [x]
 
 
+@case(rtol=1e-5)
+def max_pool_third_time():
+    x, g = floats(2, 4, 4, 2, dtype=np.float32), floats(2, 4, 4, 2, dtype=np.float32, seed=1)
+    y = tf.nn.max_pool2d(x, 2, 2, "SAME")
+    x3, g3 = floats(1, 4, 4, 4, 2, dtype=np.float32), floats(1, 4, 4, 4, 2, dtype=np.float32, seed=1)
+    y3 = tf.nn.max_pool3d(x3, 2, 2, "SAME")
+    return [tf.raw_ops.MaxPoolGradGrad(orig_input=x, orig_output=y, grad=g, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME"),
+            tf.raw_ops.MaxPool3DGradGrad(orig_input=x3, orig_output=y3, grad=g3, ksize=[1, 2, 2, 2, 1], strides=[1, 2, 2, 2, 1], padding="SAME")], [g, g3]
+
+
 def batch_norm(version, training, data_format, again, dtype=np.float32):
     def build():
         channels_last = data_format == "NHWC"
