@@ -42,9 +42,12 @@ RillAverages *rill_averages_new(RillGraph *g, double decay, bool by_step) {
         RillVariable *v = g->variables[i];
         if (!v->is_trainable) continue;
         a->names[a->count] = xasprintf("%s/ExponentialMovingAverage", v->name);
-        rill_control_push(g, &v->initializer, 1); /* starts where the variable starts */
+        int controls = g->control_base; /* starts where the variable starts, whatever the update waits for */
+        g->control_base = g->control_count;
+        rill_control_push(g, &v->initializer, 1);
         RillTensor start = rill_variable_read(g, v);
         rill_control_pop(g);
+        g->control_base = controls;
         graph_push_absolute(g, "");
         rill_device_push(g, TF_OperationDevice(v->parts[0].handle.oper));
         RillVariable *average = rill_variable(g, a->names[a->count], v->shape.dims, v->shape.rank,

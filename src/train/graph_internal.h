@@ -57,6 +57,7 @@ struct RillGraph {
     size_t device_capacity;
     ControlScope *controls;
     int control_count;
+    int control_base; /* scopes below it do not count now: for nodes that must not wait for them, such as initial values */
     size_t control_capacity;
     int64_t seed, next_op_seed;
     RillVariable **variables;

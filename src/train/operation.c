@@ -123,7 +123,7 @@ TF_Operation *rill_operation(RillGraph *g, const char *op, const char *name, con
     TF_OperationDescription *d = TF_NewOperation(g->tf, op, full);
     if (*device) TF_SetDevice(d, device);
     add_inputs(d, info, inputs, attrs, attr_count, length);
-    for (int i = 0; i < g->control_count; i++)
+    for (int i = g->control_base; i < g->control_count; i++)
         for (int j = 0; j < g->controls[i].count; j++) TF_AddControlInput(d, g->controls[i].ops[j]);
     for (int i = 0; i < attr_count; i++) set_attr(d, &attrs[i]);
     TF_Operation *made = TF_FinishOperation(d, g->status);

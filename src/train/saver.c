@@ -164,8 +164,8 @@ RillSaver *rill_saver_new(RillGraph *g, const RillSaverOptions *options) {
     s->keep = o->keep ? o->keep : 5;
     Plan p;
     plan_init(&p, g, o);
-    int controls = g->control_count;
-    g->control_count = 0;
+    int controls = g->control_base;
+    g->control_base = g->control_count;
     rill_name_push(g, "save");
     RillTensor standard = rill_const_string(g, "model");
     s->filename = rill_op(g, "PlaceholderWithDefault", "filename", &standard, 1, (RillAttr[]){RILL_DIMS("shape", NULL, 0)}, 1);
@@ -178,7 +178,7 @@ RillSaver *rill_saver_new(RillGraph *g, const RillSaverOptions *options) {
     rill_control_pop(g);
     s->restore = rill_group(g, "restore_all", restores, p.device_count);
     rill_name_pop(g);
-    g->control_count = controls;
+    g->control_base = controls;
     free(restores);
     plan_clear(&p);
     if (!rill_graph_failed(g)) return s;

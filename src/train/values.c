@@ -43,7 +43,7 @@ static RillTensor const_of(RillGraph *g, const char *name, TF_Tensor *value) {
     char *full = graph_op_name(g, name ? name : "Const"), *device = graph_op_device(g);
     TF_OperationDescription *d = TF_NewOperation(g->tf, "Const", full);
     if (*device) TF_SetDevice(d, device);
-    for (int i = 0; i < g->control_count; i++)
+    for (int i = g->control_base; i < g->control_count; i++)
         for (int j = 0; j < g->controls[i].count; j++) TF_AddControlInput(d, g->controls[i].ops[j]);
     TF_SetAttrType(d, "dtype", TF_TensorType(value));
     TF_SetAttrTensor(d, "value", value, g->status);

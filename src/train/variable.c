@@ -76,8 +76,8 @@ static RillVariable *make(RillGraph *g, char *take_name, const int64_t *dims, in
     if (parts > rows) parts = rows > 1 ? (int)rows : 1;
     split_rows(v, rank ? parts : 1);
     /* A variable does not wait for what the control scopes around wait for. */
-    int controls = g->control_count;
-    g->control_count = 0;
+    int controls = g->control_base;
+    g->control_base = g->control_count;
     TF_Operation **inits = xcalloc((size_t)v->part_count, sizeof *inits);
     RillTensor *values = xcalloc((size_t)v->part_count, sizeof *values);
     for (int i = 0; i < v->part_count; i++) {
@@ -94,7 +94,7 @@ static RillVariable *make(RillGraph *g, char *take_name, const int64_t *dims, in
         rill_name_pop(g);
         free(scope);
     }
-    g->control_count = controls;
+    g->control_base = controls;
     free(inits);
     free(values);
     g->variables = vec_reserve(g->variables, &g->variable_capacity, (size_t)g->variable_count + 1, sizeof *g->variables);
