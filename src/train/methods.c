@@ -116,7 +116,7 @@ static RillTensor input_of(MethodState *m, const MethodRow *row, const RillGradi
     case 'a': return number(m, d, o->l1);
     case 'b': return number(m, d, o->l2);
     case 'p': return number(m, d, or_default(o->power, -0.5));
-    case 's': return rill_variable_value(rill_global_step(m->g));
+    case 's': return rill_add(m->g, rill_variable_value(rill_global_step(m->g)), rill_const_i64(m->g, 1)); /* counts from 1 */
     case 'B': return number(m, d, m->beta1);
     case 'C': return number(m, d, m->beta2);
     case 'P': return rill_cast(m->g, m->power1->value, d->variable->type);
