@@ -141,6 +141,14 @@ static bool is_split(const Graph *g, const SessionTasks *t) {
     return false;
 }
 
+/* The parts go over the wire: what only a plan understands is left to those who make one. */
+static Error *optimize(Graph *pruned, const ClientGraphOptions *o) {
+    WorkerSession *own = o->tasks->tasks[0].session;
+    PassOptions passes = *o->passes;
+    passes.disabled |= PASS_FUSE;
+    return graph_optimize_for(pruned, &passes, worker_session_devices(own), worker_session_state(own));
+}
+
 Error *client_graph_build(Graph *placed, const RunSignature *signature, Str key, const ClientGraphOptions *o, ClientGraph **out) {
     SessionTasks *t = o->tasks;
     ClientGraph *cg = xcalloc(1, sizeof *cg);
@@ -156,7 +164,7 @@ Error *client_graph_build(Graph *placed, const RunSignature *signature, Str key,
     Graph **parts = xcalloc((size_t)t->task_count, sizeof *parts);
     Error *err = graph_prune(placed, signature, &t->client, &pruned);
     if (!err && o->partial) find_needs(cg, pruned);
-    if (!err && is_split(pruned, t)) err = graph_optimize_for(pruned, o->passes, worker_session_devices(t->tasks[0].session), worker_session_state(t->tasks[0].session));
+    if (!err && is_split(pruned, t)) err = optimize(pruned, o);
     PartitionOptions options = {.devices = t->partition, .device_count = t->device_count, .task_count = t->task_count,
                                 .bfloat16_edges = o->bfloat16_edges, .edge_count = &t->edge_count};
     if (!err) err = graph_partition(pruned, &options, parts);

@@ -276,6 +276,14 @@ Str attr_make_tensor(Arena *a, const Tensor *v) {
     return made;
 }
 
+Str attr_make_strings(Arena *a, const Str *v, int n) {
+    StrBuf list = {0};
+    for (int i = 0; i < n; i++) wire_put_bytes(&list, S, v[i]);
+    Str made = make_bytes(a, LIST, strbuf_str(&list));
+    strbuf_clear(&list);
+    return made;
+}
+
 Str attr_make_types(Arena *a, const DataType *v, int n) {
     StrBuf list = {0};
     for (int i = 0; i < n; i++) wire_put_uint(&list, TYPE, (uint64_t)v[i]);

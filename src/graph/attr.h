@@ -52,3 +52,4 @@ Str attr_make_types(Arena *a, const DataType *v, int n);
 Str attr_make_shapes(Arena *a, const PartialShape *v, int n);
 Str attr_make_func(Arena *a, Str name); /* of a function without attributes */
 Str attr_make_funcs(Arena *a, const Str *names, int n);
+Str attr_make_strings(Arena *a, const Str *v, int n);

@@ -33,6 +33,10 @@ struct Node {
     int control_count;
     DataType *input_types, *output_types; /* as the op declares them; may be references */
     int output_count;
+    /* Of a node made of several others (passes/fuse.c): those, in order, the last being the one it is named after. Their inputs
+     * are earlier parts, by Node.id their position; or, with node NULL, inputs of this node. */
+    Node **parts;
+    int part_count;
 };
 
 typedef struct FunctionLibrary FunctionLibrary;

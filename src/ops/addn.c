@@ -25,7 +25,11 @@ typedef struct AddNJob {
     int count;
 } AddNJob;
 
-static Error *add_n_run(KernelContext *k, RangeFn *range) {
+static Error *add_n_run(KernelContext *k, RangeFn *range, BinaryLoop *of_two) {
+    if (k->loop) {
+        if (k->input_count == 2) *k->loop = (ElementLoop){.binary = of_two, .shapes = ELEMENTS_SAME_SHAPE};
+        return NULL;
+    }
     Tensor *x = k->in[0];
     if (k->input_count == 1) {
         kernel_set_output(k, 0, tensor_ref(x));
@@ -93,7 +97,7 @@ static Tensor *l2_run(KernelContext *k, RangeFn *range, double *sum) {
 #include "kernels/each_float.inc"
 
 const KernelDef addn_cpu[] = {
-    {"AddN", .by_type = {NUMBER_TYPES(add_n), [DT_VARIANT] = add_n_variant}},
+    {"AddN", .by_type = {NUMBER_TYPES(add_n), [DT_VARIANT] = add_n_variant}, .flags = KERNEL_ELEMENTWISE},
     {"AccumulateNV2", .by_type = {NUMBER_TYPES(add_n)}},
     {"L2Loss", .by_type = {FLOAT_TYPES(l2_loss)}},
     {0},

@@ -45,8 +45,12 @@ static Error *channel_axis(const BiasState *st, const Shape *s, int *out) {
     return NULL;
 }
 
-static Error *bias_run(KernelContext *k, RangeFn *range) {
+static Error *bias_run(KernelContext *k, RangeFn *range, BinaryLoop *loop) {
     const BiasState *st = k->state;
+    if (k->loop) {
+        if (!st->channels_first) *k->loop = (ElementLoop){.binary = loop, .shapes = ELEMENTS_BIAS};
+        return NULL;
+    }
     Tensor *x = k->in[0], *bias = k->in[1];
     int axis = 0;
     Error *err = channel_axis(st, &x->shape, &axis);
@@ -103,7 +107,7 @@ static Error *bias_grad_run(KernelContext *k, RangeFn *range, size_t sum_size) {
 #define FORMAT .state_size = sizeof(BiasState), .init = bias_init
 
 const KernelDef bias_cpu[] = {
-    {"BiasAdd", .by_type = {NUMBER_TYPES(bias_add)}, FORMAT},
+    {"BiasAdd", .by_type = {NUMBER_TYPES(bias_add)}, FORMAT, .flags = KERNEL_ELEMENTWISE},
     {"BiasAddV1", .by_type = {NUMBER_TYPES(bias_add)}, .state_size = sizeof(BiasState)},
     {"BiasAddGrad", .by_type = {NUMBER_TYPES(bias_grad)}, FORMAT},
     {0},

@@ -21,6 +21,10 @@ static void unary_range(void *arg, int64_t begin, int64_t end) {
 }
 
 Error *unary_run(KernelContext *k, UnaryLoop *loop) {
+    if (k->loop) {
+        k->loop->unary = loop;
+        return NULL;
+    }
     Tensor *x = k->in[0];
     Tensor *z = kernel_output_from(k, 0, 0, &x->shape);
     if (!z) return NULL;
@@ -61,7 +65,14 @@ static Tensor *output_from_either(KernelContext *k, const Shape *shape) {
     return shape_eq(&k->in[from]->shape, shape) ? kernel_output_from(k, 0, from, shape) : kernel_output(k, 0, shape);
 }
 
+/* True when the kernel was only asked. */
+static bool tell_binary(KernelContext *k, BinaryLoop *loop, ElementShapes shapes) {
+    if (k->loop) *k->loop = (ElementLoop){.binary = loop, .shapes = shapes};
+    return k->loop != NULL;
+}
+
 Error *binary_run(KernelContext *k, BinaryLoop *loop) {
+    if (tell_binary(k, loop, ELEMENTS_BROADCAST)) return NULL;
     Tensor *x = k->in[0], *y = k->in[1];
     BroadcastPlan plan;
     bool same = shape_eq(&x->shape, &y->shape);
@@ -88,6 +99,7 @@ static Error *run_together(KernelContext *k, BinaryLoop *loop) {
 }
 
 Error *binary_same_shape_run(KernelContext *k, BinaryLoop *loop) {
+    if (tell_binary(k, loop, ELEMENTS_SAME_SHAPE)) return NULL;
     Tensor *x = k->in[0], *y = k->in[1];
     if (!shape_eq(&x->shape, &y->shape)) {
         return error_invalid(
@@ -98,6 +110,7 @@ Error *binary_same_shape_run(KernelContext *k, BinaryLoop *loop) {
 }
 
 Error *binary_same_count_run(KernelContext *k, BinaryLoop *loop) {
+    if (tell_binary(k, loop, ELEMENTS_SAME_COUNT)) return NULL;
     if (k->in[0]->count != k->in[1]->count) {
         return error_invalid("The two arguments to a cwise op must have same number of elements, got %lld and %lld",
                              (long long)k->in[0]->count, (long long)k->in[1]->count);

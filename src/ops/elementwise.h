@@ -23,11 +23,6 @@
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
-/* What a loop gets besides its arrays: `param` is the kernel's state. */
-typedef void UnaryLoop(const void *param, void *z, const void *x, int64_t n);
-/* dx, dy are 0 (the same element throughout) or 1; not both 0 unless n is 1. */
-typedef void BinaryLoop(const void *param, void *z, const void *x, const void *y, int64_t dx, int64_t dy, int64_t n);
-
 /* Output 0 has the shape of input 0. */
 Error *unary_run(KernelContext *k, UnaryLoop *loop);
 /* Output 0 has the broadcast shape of inputs 0 and 1; InvalidArgument "Incompatible shapes: [3] vs. [2]". */

@@ -23,6 +23,7 @@
     ROW(argmax) \
     ROW(cumulative) \
     ROW(addn) \
+    ROW(fused_elementwise) \
     ROW(matmul) \
     ROW(bias) \
     ROW(activation) \

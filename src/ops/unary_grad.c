@@ -23,11 +23,11 @@ const OpDef unary_grad_ops[] = {
 #include "kernels/each_complex.inc"
 
 const KernelDef unary_grad_cpu[] = {
-    {"TanhGrad", .by_type = {FLOAT_TYPES(tanh_grad), COMPLEX_TYPES(tanh_grad)}},
-    {"SigmoidGrad", .by_type = {FLOAT_TYPES(sigmoid_grad), COMPLEX_TYPES(sigmoid_grad)}},
-    {"SqrtGrad", .by_type = {FLOAT_TYPES(sqrt_grad), COMPLEX_TYPES(sqrt_grad)}},
-    {"RsqrtGrad", .by_type = {FLOAT_TYPES(rsqrt_grad), COMPLEX_TYPES(rsqrt_grad)}},
-    {"ReciprocalGrad", .by_type = {FLOAT_TYPES(reciprocal_grad), COMPLEX_TYPES(reciprocal_grad)}},
-    {"InvGrad", .by_type = {FLOAT_TYPES(reciprocal_grad), COMPLEX_TYPES(reciprocal_grad)}},
+    {"TanhGrad", .by_type = {FLOAT_TYPES(tanh_grad), COMPLEX_TYPES(tanh_grad)}, .flags = KERNEL_ELEMENTWISE},
+    {"SigmoidGrad", .by_type = {FLOAT_TYPES(sigmoid_grad), COMPLEX_TYPES(sigmoid_grad)}, .flags = KERNEL_ELEMENTWISE},
+    {"SqrtGrad", .by_type = {FLOAT_TYPES(sqrt_grad), COMPLEX_TYPES(sqrt_grad)}, .flags = KERNEL_ELEMENTWISE},
+    {"RsqrtGrad", .by_type = {FLOAT_TYPES(rsqrt_grad), COMPLEX_TYPES(rsqrt_grad)}, .flags = KERNEL_ELEMENTWISE},
+    {"ReciprocalGrad", .by_type = {FLOAT_TYPES(reciprocal_grad), COMPLEX_TYPES(reciprocal_grad)}, .flags = KERNEL_ELEMENTWISE},
+    {"InvGrad", .by_type = {FLOAT_TYPES(reciprocal_grad), COMPLEX_TYPES(reciprocal_grad)}, .flags = KERNEL_ELEMENTWISE},
     {0},
 };

@@ -7,11 +7,11 @@
 #include "passes/pass_internal.h"
 
 /* In this order: constants show behind identities, simplifications need constants, and equal nodes are equal only when their
-   inputs are. */
+   inputs are. Fused nodes are looked into by nobody else: they come last. */
 static const Pass passes[] = {
     {"bypass", PASS_BYPASS, pass_bypass},       {"fold", PASS_FOLD, pass_fold},
     {"simplify", PASS_SIMPLIFY, pass_simplify}, {"share", PASS_SHARE, pass_share},
-    {"controls", PASS_CONTROLS, pass_controls},
+    {"controls", PASS_CONTROLS, pass_controls}, {"fuse", PASS_FUSE, pass_fuse},
 };
 
 static void find_roots(PassContext *c) {

@@ -14,7 +14,8 @@ enum {
     PASS_SIMPLIFY = 4,  /* arithmetic that changes no bit */
     PASS_SHARE = 8,     /* equal nodes are computed once */
     PASS_CONTROLS = 16, /* control edges that say nothing new are dropped */
-    PASS_ALL = 31,
+    PASS_FUSE = 32,     /* element-wise nodes become one pass over memory; only where a plan is made */
+    PASS_ALL = 63,
 };
 
 /* Zero-initialised: everything on. */
@@ -31,9 +32,11 @@ typedef struct PassRuntime {
     /* Whether a node that runs may leave outputs without a value (Switch, _Recv): a control edge from it then says less than
      * one from a consumer of that output. */
     bool (*may_skip_outputs)(const Node *n);
-    const void *arg; /* of evaluate */
+    /* Whether the node computes each element of its output from those at the same place of its inputs, and may be fused. */
+    bool (*is_elementwise)(const void *arg, const Node *n);
+    const void *arg; /* of both */
 } PassRuntime;
 
 /* Rewrites the graph in place. Its nodes are placed (Node.placed); a node without consumers is one the graph is run for. Nodes
- * that stay keep their names; values, errors and effects of a step stay the same, to the bit. */
+ * that stay keep their names; values, errors and effects of a step stay the same, to the bit (but which NaN comes of two). */
 Error *graph_optimize(Graph *g, const PassOptions *options, const PassRuntime *runtime) MUST_CHECK;

@@ -27,6 +27,7 @@ Error *pass_fold(PassContext *c) MUST_CHECK;
 Error *pass_simplify(PassContext *c) MUST_CHECK;
 Error *pass_share(PassContext *c) MUST_CHECK;
 Error *pass_controls(PassContext *c) MUST_CHECK;
+Error *pass_fuse(PassContext *c) MUST_CHECK;
 
 /* Removes the nodes that no root, stateful node or node with a control consumer needs, and numbers the rest anew. */
 void pass_sweep(PassContext *c);

@@ -11,6 +11,7 @@
 enum { NEEDS_STEP = KERNEL_DEFERS | KERNEL_REFS | KERNEL_SKIPS | KERNEL_RUNS_DEAD | KERNEL_PER_SESSION };
 
 typedef struct Evaluator {
+    const DeviceSet *devices;
     Device *cpu;
     SessionState *session;
 } Evaluator;
@@ -61,10 +62,30 @@ static bool may_skip_outputs(const Node *n) {
     return !def || def->flags & KERNEL_SKIPS;
 }
 
+/* Asks the kernel; inputs are not looked at. */
+static bool is_elementwise(const void *arg, const Node *n) {
+    const Evaluator *e = arg;
+    const KernelDef *def = kernel_of(n->op);
+    if (!def || !(def->flags & KERNEL_ELEMENTWISE)) return false;
+    if (n->placed >= 0 && n->placed < e->devices->count && e->devices->devices[n->placed]->kind != &cpu_device_kind) return false;
+    KernelFn *run = NULL;
+    Error *err = kernel_find(n, &def, &run);
+    void *state = !err && def->state_size ? xcalloc(1, def->state_size) : NULL;
+    if (state && def->init) err = def->init(n, state);
+    ElementLoop loop = {0};
+    KernelContext k = {.node = n, .state = state, .input_count = n->input_count, .output_count = n->output_count, .loop = &loop};
+    if (!err) err = run(&k);
+    if (state && def->clear) def->clear(state);
+    free(state);
+    bool yes = !err && (loop.unary || loop.binary);
+    error_free(err);
+    return yes;
+}
+
 Error *graph_optimize_for(Graph *g, const PassOptions *options, const DeviceSet *devices, SessionState *session) {
-    Evaluator e = {.session = session};
+    Evaluator e = {.devices = devices, .session = session};
     for (int i = 0; !e.cpu && i < devices->count; i++)
         if (devices->devices[i]->kind == &cpu_device_kind) e.cpu = devices->devices[i];
-    PassRuntime runtime = {.evaluate = evaluate, .may_skip_outputs = may_skip_outputs, .arg = &e};
+    PassRuntime runtime = {.evaluate = evaluate, .may_skip_outputs = may_skip_outputs, .is_elementwise = is_elementwise, .arg = &e};
     return graph_optimize(g, options, &runtime);
 }

@@ -18,8 +18,29 @@ enum {
     KERNEL_DEFERS = 4,      /* may call kernel_defer */
     KERNEL_REFS = 8,        /* takes references to variables as inputs: k->ref[i] is set where the op says Ref(T) */
     KERNEL_SKIPS = 16,      /* may leave outputs unset: they are dead */
+    KERNEL_ELEMENTWISE = 64, /* made of a loop over elements, which it tells when k->loop is set */
     KERNEL_RUNS_DEAD = 32,  /* runs also when an input is dead: k->dead is set then, and inputs may be NULL */
 };
+
+/* Loops over elements; `param` is the kernel's state. */
+typedef void UnaryLoop(const void *param, void *z, const void *x, int64_t n);
+/* dx, dy are 0 (the same element throughout) or 1; not both 0 unless n is 1. */
+typedef void BinaryLoop(const void *param, void *z, const void *x, const void *y, int64_t dx, int64_t dy, int64_t n);
+
+/* Which shapes a binary loop is for. */
+typedef enum ElementShapes {
+    ELEMENTS_BROADCAST,
+    ELEMENTS_SAME_SHAPE,
+    ELEMENTS_SAME_COUNT, /* the result has the shape of the first */
+    ELEMENTS_BIAS,       /* the second is a vector along the last dimension of the first, which has at least two */
+} ElementShapes;
+
+/* What a KERNEL_ELEMENTWISE kernel does: one loop of the two; none when these attributes make it something else. */
+typedef struct ElementLoop {
+    UnaryLoop *unary;
+    BinaryLoop *binary;
+    ElementShapes shapes;
+} ElementLoop;
 
 typedef struct KernelDef {
     const char *op;
@@ -36,7 +57,7 @@ typedef struct StepContext StepContext;       /* runtime/step_context.h: of the 
 typedef struct Device Device;                 /* runtime/device.h: where the node was placed */
 
 struct KernelContext {
-    const Node *node; /* name and op, for messages; attributes are read in init */
+    const Node *node; /* name and op, for messages; attributes are read in init. A kernel of several nodes sets the one that failed */
     void *state;      /* of KernelDef.state_size bytes; shared by all steps: lock what changes */
     int input_count, output_count;
     Tensor **in;     /* borrowed. NULL only where ref[i] is set */
@@ -49,6 +70,7 @@ struct KernelContext {
     bool dead;        /* an input is dead (KERNEL_RUNS_DEAD) */
     uint64_t frame_id; /* of the loop the node runs in, 0 outside */
     int64_t iteration;
+    ElementLoop *loop; /* (optional) to be filled instead of running; there are no inputs then */
     size_t output_limit; /* bytes of one tensor; 0: none. Set when constants are folded */
     Error *error;     /* the first failure of the functions below; the kernel then just returns NULL */
 };

@@ -160,7 +160,7 @@ static void finish_node(Running *r, Error *err, ReadyList *ready) {
     for (int i = 0; !err && !(n->def->flags & KERNEL_SKIPS) && i < n->output_count; i++)
         if (!r->k.out[i] && !r->k.out_ref[i]) err = error_internal("Missing %d-th output from {{node %.*s}}", i, STR_ARG(n->node->name));
     if (err) {
-        fail(step, error_append(err, "\n\t [[{{node %.*s}}]]", STR_ARG(n->node->name)));
+        fail(step, error_append(err, "\n\t [[{{node %.*s}}]]", STR_ARG(r->k.node->name)));
         return;
     }
     if (atomic_load_explicit(&step->failed, memory_order_relaxed)) return;

@@ -8,9 +8,10 @@ from tensorflow.core.protobuf import rewriter_config_pb2
 OFF = rewriter_config_pb2.RewriterConfig.OFF
 
 
-def config_of(**rewrites):
+def config_of(remapping=OFF, **rewrites):
+    """Without fusion, so that single nodes show, unless it is asked for."""
     config = tf.ConfigProto(isolate_session_state=True)
-    for name, value in rewrites.items():
+    for name, value in dict(rewrites, remapping=remapping).items():
         setattr(config.graph_options.rewrite_options, name, value)
     return config
 
@@ -74,6 +75,35 @@ def test_the_clients_configuration_switches_each_pass(cluster, graph, config, of
     assert ("a" in nodes and "b" in nodes) == ("share" in off)
 
 
+@pytest.mark.parametrize("config, fused", [(tf.ConfigProto(isolate_session_state=True), True), (config_of(), False), (level_0(), False)],
+                         ids=["default", "no remapping", "L0"])
+def test_elementwise_nodes_run_as_one(cluster, config, fused):
+    graph = tf.Graph()
+    with graph.as_default(), tf.device("/job:worker/task:0"):
+        x = tf.placeholder(tf.float32)
+        scaled = tf.multiply(x, 0.5, name="scaled")
+        y = tf.tanh(scaled * scaled + x, name="y")
+    with tf.Session(cluster.target("worker"), graph=graph, config=config) as s:
+        value, nodes = nodes_of(s, "y:0", {x: [[1, 2], [3, 4]]})
+        np.testing.assert_allclose(value, np.tanh(np.square([[0.5, 1], [1.5, 2]]) + [[1, 2], [3, 4]]), rtol=1e-6)
+        assert (nodes["y"] == "_FusedElementwise") == fused and ("scaled" in nodes) == (not fused)
+        options, metadata = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), tf.RunMetadata()
+        s.run("y:0", {x: 1.0}, options, metadata)
+        traced = {n.node_name for d in metadata.step_stats.dev_stats for n in d.node_stats}
+        assert "y" in traced and ("scaled" in traced) == (not fused)
+        assert s.run("scaled:0", {x: 3.0}) == 1.5
+
+
+def test_an_error_within_a_fused_node_names_the_node(cluster):
+    graph = tf.Graph()
+    with graph.as_default(), tf.device("/job:worker/task:0"):
+        a, b = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
+        y = tf.exp(tf.negative(tf.add(tf.square(a), b, name="misfit")), name="y")
+    with tf.Session(cluster.target("worker"), graph=graph) as s:
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"Incompatible shapes: \[2\] vs. \[3\][\s\S]*node misfit\b"):
+            s.run(y, {a: [1, 2], b: [1, 2, 3]})
+
+
 def test_fetches_feeds_and_targets_keep_their_names(cluster, graph):
     with tf.Session(cluster.target("worker"), graph=graph) as s:
         x = np.float32([1, 2])
@@ -119,7 +149,7 @@ def test_equal_values_cross_between_tasks_once(cluster):
 
 @pytest.mark.parametrize("rill_is_master", [True, False])
 def test_parts_from_either_master_are_optimized(start_cluster, rill_is_master):
-    """Grappler is off, so that the TensorFlow master leaves the work to the Rill task, which gets OptimizerOptions."""
+    """The TensorFlow master has rewritten the graph before, and made ops of its own where unary ones follow each other."""
     cluster = start_cluster({"worker": ["rill", "tf"]})
     graph = tf.Graph()
     with graph.as_default():
@@ -127,13 +157,15 @@ def test_parts_from_either_master_are_optimized(start_cluster, rill_is_master):
             x = tf.placeholder(tf.float32, [2])
             z = tf.exp(x)
         with tf.device("/job:worker/task:0"):
-            y = tf.add(tf.square(z, name="one"), tf.square(z, name="other"), name="y")
+            y = tf.add(tf.sqrt(tf.abs(tf.sin(z))), z * z, name="y")
         with tf.device("/job:worker/task:1"):
-            out = tf.sqrt(y)
+            out = y * 2
     with tf.Session(cluster.target("worker", 0 if rill_is_master else 1), graph=graph) as s:
         value, nodes = nodes_of(s, out, {x: [0, 1]})
-    np.testing.assert_allclose(value, np.sqrt(2 * np.exp([0, 2])), rtol=1e-6)
-    assert ("one" in nodes) != ("other" in nodes)
+    e = np.exp([0, 1])
+    np.testing.assert_allclose(value, 2 * (np.sqrt(np.abs(np.sin(e))) + e * e), rtol=1e-5)
+    assert nodes["y"] == "_FusedElementwise"
+    assert rill_is_master != ("_UnaryOpsComposition" in nodes.values())
 
 
 def test_training_gives_the_same_losses_with_and_without_passes(cluster):

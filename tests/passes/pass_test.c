@@ -26,7 +26,7 @@ static void identities_are_bypassed(void **state) {
     gb_op(&b, "s", "StopGradient", "i", DT_FLOAT);
     gb_op(&b, "y", "Exp", "s", DT_FLOAT);
     gb_node(&b, "late", "NoOp", "^s");
-    Optimized o = optimized(&b, PASS_CONTROLS);
+    Optimized o = optimized(&b, PASS_FUSE | PASS_CONTROLS);
     expect_gone(&o, "i");
     expect_gone(&o, "s");
     expect_input(&o, "y", 0, "x");
@@ -46,7 +46,7 @@ static void identities_that_do_something_stay(void **state) {
     gb_op(&b, "moves", "Identity", "x", DT_FLOAT);
     b.device = NULL;
     gb_op(&b, "w", "Exp", "moves", DT_FLOAT);
-    Optimized o = optimized(&b, 0);
+    Optimized o = optimized(&b, PASS_FUSE);
     expect_input(&o, "y", 0, "v/read");
     expect_input(&o, "z", 0, "waits");
     expect_input(&o, "w", 0, "moves");
@@ -62,7 +62,7 @@ static void a_control_edge_from_an_identity_of_a_switch_stays(void **state) {
     gb_op(&b, "taken", "Identity", "switch:1", DT_FLOAT);
     gb_const(&b, "c", tensor_scalar_f32(3), "^taken");
     gb_op(&b, "y", "AddV2", "taken,c", DT_FLOAT);
-    Optimized o = optimized(&b, 0);
+    Optimized o = optimized(&b, PASS_FUSE);
     expect_input(&o, "y", 0, "switch");
     expect_op(&o, "taken", "Identity");
     expect_str(node_named(&o, "c")->controls[0]->name, "taken");
@@ -74,7 +74,7 @@ static void a_target_that_is_an_identity_stays(void **state) {
     GraphBuilder b = {0};
     gb_placeholder(&b, "x", DT_FLOAT);
     gb_op(&b, "target", "Identity", "x", DT_FLOAT);
-    Optimized o = optimized(&b, 0);
+    Optimized o = optimized(&b, PASS_FUSE);
     expect_op(&o, "target", "Identity");
     optimized_clear(&o);
 }
@@ -91,7 +91,7 @@ static void constants_are_folded_under_the_name_of_the_last(void **state) {
     gb_f32(&b, "one", 1);
     gb_placeholder(&b, "x", DT_FLOAT);
     gb_op(&b, "y", "Mul", "x,seven", DT_FLOAT);
-    Optimized o = optimized(&b, 0);
+    Optimized o = optimized(&b, PASS_FUSE);
     assert_int_equal(o.graph->node_count, 3);
     expect_op(&o, "seven", "Const");
     Str value, proto;
@@ -113,7 +113,7 @@ static void every_output_of_a_folded_node_is_a_constant(void **state) {
     gb_op(&b, "s", "Sum", "x,args:1", DT_FLOAT);
     gb_type(&b, "Tidx", DT_INT32);
     gb_bool(&b, "keep_dims", false);
-    Optimized o = optimized(&b, 0);
+    Optimized o = optimized(&b, PASS_FUSE);
     expect_gone(&o, "args");
     expect_op(&o, "args/folded_1", "Const");
     expect_input(&o, "s", 1, "args/folded_1");
@@ -131,7 +131,7 @@ static void a_folded_node_waits_for_what_its_inputs_waited_for(void **state) {
     gb_const(&b, "two", tensor_scalar_f32(2), "^pivot");
     gb_op(&b, "three", "AddV2", "one,two", DT_FLOAT);
     gb_op(&b, "y", "Mul", "pivot,three", DT_FLOAT);
-    Optimized o = optimized(&b, 0);
+    Optimized o = optimized(&b, PASS_FUSE);
     expect_op(&o, "three", "Const");
     assert_int_equal(node_named(&o, "three")->control_count, 1);
     expect_str(node_named(&o, "three")->controls[0]->name, "pivot");
@@ -164,7 +164,7 @@ static void large_constants_and_random_numbers_are_not_folded(void **state) {
     gb_type(&b, "dtype", DT_FLOAT);
     gb_op(&b, "y", "Exp", "fill", DT_FLOAT);
     gb_op(&b, "z", "Exp", "random", DT_FLOAT);
-    Optimized o = optimized(&b, 0);
+    Optimized o = optimized(&b, PASS_FUSE);
     expect_op(&o, "fill", "Fill");
     expect_op(&o, "random", "RandomUniform");
     optimized_clear(&o);
@@ -175,7 +175,7 @@ static void files_are_read_in_the_step(void **state) {
     GraphBuilder b = {0};
     gb_const(&b, "name", tensor_scalar_str(STR("/dev/null")), "");
     gb_node(&b, "content", "ReadFile", "name");
-    Optimized o = optimized(&b, 0);
+    Optimized o = optimized(&b, PASS_FUSE);
     expect_op(&o, "content", "ReadFile");
     optimized_clear(&o);
 }
@@ -196,7 +196,7 @@ static void arithmetic_that_changes_no_bit_is_dropped(void **state) {
     gb_op(&b, "e", "Neg", "d", DT_DOUBLE);
     gb_op(&b, "f", "Neg", "e", DT_DOUBLE);
     gb_op(&b, "y", "Exp", "f", DT_DOUBLE);
-    Optimized o = optimized(&b, 0);
+    Optimized o = optimized(&b, PASS_FUSE);
     expect_input(&o, "y", 0, "x");
     assert_int_equal(o.graph->node_count, 2);
     optimized_clear(&o);
@@ -217,7 +217,7 @@ static void arithmetic_that_might_change_a_bit_or_a_shape_stays(void **state) {
     gb_op(&b, "turned", "RealDiv", "row,x", DT_FLOAT);
     gb_op(&b, "y", "AddN", "sum,rank,wrong,turned", DT_FLOAT);
     gb_int(&b, "N", 4);
-    Optimized o = optimized(&b, 0);
+    Optimized o = optimized(&b, PASS_FUSE);
     for (int i = 0; i < 4; i++) expect_input(&o, "y", i, (const char *[]){"sum", "rank", "wrong", "turned"}[i]);
     optimized_clear(&o);
 }
@@ -237,7 +237,7 @@ static void casts_there_and_back_are_dropped_when_nothing_is_lost(void **state) 
         gb_type(&b, "DstT", casts[i].target);
     }
     gb_op(&b, "y", "AddV2", "none,lost", DT_INT32);
-    Optimized o = optimized(&b, 0);
+    Optimized o = optimized(&b, PASS_FUSE);
     expect_input(&o, "y", 0, "x");
     expect_input(&o, "y", 1, "lost");
     optimized_clear(&o);
@@ -252,7 +252,7 @@ static void transpositions_in_a_row_are_one(void **state) {
     gb_op(&b, "there", "Transpose", "x,p", DT_FLOAT);
     gb_op(&b, "back", "Transpose", "there,q", DT_FLOAT);
     gb_op(&b, "y", "Exp", "back", DT_FLOAT);
-    Optimized o = optimized(&b, 0);
+    Optimized o = optimized(&b, PASS_FUSE);
     expect_input(&o, "y", 0, "there");
     expect_gone(&o, "back");
     expect_gone(&o, "p");
@@ -284,7 +284,7 @@ static void reshapes_that_change_nothing_are_dropped(void **state) {
     gb_const(&b, "rows", vector_i32((int[]){2, -1}, 2), "");
     gb_op(&b, "a", "Reshape", "same,flat", DT_FLOAT);
     gb_op(&b, "b", "Reshape", "a,rows", DT_FLOAT);
-    Optimized o = optimized(&b, 0);
+    Optimized o = optimized(&b, PASS_FUSE);
     expect_input(&o, "b", 0, "x");
     assert_int_equal(o.graph->node_count, 3);
     optimized_clear(&o);
@@ -303,7 +303,7 @@ static void equal_nodes_are_computed_once(void **state) {
     gb_op(&b, "b1", "Exp", "a1", DT_FLOAT);
     gb_op(&b, "b2", "Exp", "a2", DT_FLOAT);
     gb_op(&b, "y", "AddV2", "b1,b2", DT_FLOAT);
-    Optimized o = optimized(&b, 0);
+    Optimized o = optimized(&b, PASS_FUSE);
     assert_int_equal(o.graph->node_count, 5);
     const Node *y = node_named(&o, "y");
     assert_ptr_equal(y->inputs[0].node, y->inputs[1].node);
@@ -335,7 +335,7 @@ static void nodes_that_differ_in_anything_stay_apart(void **state) {
     }
     gb_op(&b, "y", "AddN", "a,waits,far,leaky1,leaky2,random1,random2", DT_FLOAT);
     gb_int(&b, "N", 7);
-    Optimized o = optimized(&b, 0);
+    Optimized o = optimized(&b, PASS_FUSE);
     const Node *y = node_named(&o, "y");
     for (int i = 0; i < 7; i++)
         for (int j = 0; j < i; j++) assert_ptr_not_equal(y->inputs[i].node, y->inputs[j].node);
@@ -353,7 +353,7 @@ static void control_edges_that_say_nothing_are_dropped(void **state) {
     gb_op(&b, "y", "Exp", "x,^x,^c,^after_x", DT_FLOAT);
     gb_placeholder(&b, "z", DT_FLOAT);
     gb_op(&b, "w", "Exp", "x,^z", DT_FLOAT);
-    Optimized o = optimized(&b, 0);
+    Optimized o = optimized(&b, PASS_FUSE);
     assert_int_equal(node_named(&o, "y")->control_count, 0);
     assert_int_equal(node_named(&o, "w")->control_count, 1);
     expect_gone(&o, "after_x");
@@ -375,7 +375,7 @@ static void a_pass_that_is_off_does_nothing(void **state) {
         gb_node(&b, "noop", "NoOp", "^x");
         gb_op(&b, "y", "AddN", "identity,two,once,e1,e2,^noop", DT_FLOAT);
         gb_int(&b, "N", 5);
-        Optimized o = optimized(&b, bits[i]);
+        Optimized o = optimized(&b, PASS_FUSE | bits[i]);
         assert_int_equal(node_named(&o, "identity") != NULL, (bits[i] & PASS_BYPASS) != 0);
         assert_int_equal(node_is(node_named(&o, "two"), "AddV2"), (bits[i] & PASS_FOLD) != 0);
         assert_int_equal(node_named(&o, "once") != NULL, (bits[i] & PASS_SIMPLIFY) != 0);
