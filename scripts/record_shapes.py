@@ -242,8 +242,9 @@ def record_graph(path):
     return "%s;%s" % (os.path.relpath(path, ROOT), ";".join(nodes))
 
 
-def record_golden(out):
-    for path in sorted(glob.glob(os.path.join(ROOT, "tests/golden/*/*.pb"))):
+def record_graphs(out):
+    """The golden graphs, and those beside the recording."""
+    for path in sorted(glob.glob(os.path.join(ROOT, "tests/golden/*/*.pb")) + glob.glob(os.path.join(os.path.dirname(out.name), "*.pb"))):
         out.write(record_graph(path) + "\n")
 
 
@@ -262,7 +263,7 @@ def main():
     os.makedirs(os.path.dirname(args.out), exist_ok=True)
     if args.graphs:
         with open(args.graphs, "w") as out:
-            record_golden(out)
+            record_graphs(out)
         return
     with open(args.out, "w") as out:
         for name in names:
