@@ -37,6 +37,10 @@ def tensors():
               "half": np.array([1.5], np.float16), "int64": np.array(7, np.int64), "complex": np.array([1 + 2j], np.complex64), "empty": np.zeros((0, 3), np.int8)}
     for name, value in values.items():
         put("tensor", name, tf.make_tensor_proto(value).SerializeToString(), 1)
+    content = tf.make_tensor_proto([True, False])
+    content.ClearField("bool_val")
+    content.tensor_content = b"\x01\x00"
+    put("tensor", "bool_content", content.SerializeToString(), 1)
     proto = tf.make_tensor_proto([0.5, 0.5, 0.5], tf.float32)
     proto.ClearField("tensor_content")
     proto.float_val.append(0.5)

@@ -108,6 +108,7 @@ static Error *read_plain(Bundle *b, const BundleEntry *e, File *f, Tensor *t) {
     Error *err = read_exactly(b, e, f, t->data, tensor_bytes(t));
     if (!err && crc32c_mask(crc32c(0, t->data, tensor_bytes(t))) != e->masked_crc)
         err = damaged(b, e, "checksum does not match");
+    tensor_normalize_bools(t);
     return err;
 }
 

@@ -120,6 +120,7 @@ static void read_elements(const Header *h, const char *data, size_t item, Tensor
     bool swap = h->order == '>' && t->dtype != DT_STRING;
     if (!swap && !h->columns_first && t->dtype != DT_STRING) {
         if (t->count) memcpy(t->data, data, (size_t)t->count * item);
+        tensor_normalize_bools(t);
         return;
     }
     bool complex = t->dtype == DT_COMPLEX64 || t->dtype == DT_COMPLEX128;
@@ -134,6 +135,7 @@ static void read_elements(const Header *h, const char *data, size_t item, Tensor
         memcpy(to, from, item);
         for (size_t at = 0; swap && at < item; at += part) swap_bytes(to + at, part);
     }
+    tensor_normalize_bools(t);
 }
 
 Error *npy_parse(Str bytes, const char *path, Tensor **out) {

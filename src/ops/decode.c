@@ -73,6 +73,7 @@ static Error *run_raw(KernelContext *k) {
     for (int64_t i = 0; i < in->count; i++)
         if (bytes) memcpy((char *)out->data + (size_t)i * bytes, tensor_str(in)[i].ptr, bytes);
     if (!*(bool *)k->state) swap_bytes(out);
+    tensor_normalize_bools(out);
     return NULL;
 }
 
@@ -95,6 +96,7 @@ static Error *run_padded_raw(KernelContext *k) {
         memcpy((char *)out->data + (size_t)i * (size_t)length, s.ptr, s.len < (size_t)length ? s.len : (size_t)length);
     }
     if (!*(bool *)k->state) swap_bytes(out);
+    tensor_normalize_bools(out);
     return NULL;
 }
 

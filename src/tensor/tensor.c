@@ -181,6 +181,12 @@ size_t tensor_bytes(const Tensor *t) {
     return (size_t)t->count * dtype_size(t->dtype);
 }
 
+void tensor_normalize_bools(Tensor *t) {
+    if (t->dtype != DT_BOOL) return;
+    uint8_t *bytes = t->data;
+    for (int64_t i = 0; i < t->count; i++) bytes[i] = bytes[i] != 0;
+}
+
 static Tensor *scalar(DataType dtype, const void *value) {
     Buffer *b = try_alloc(HEADER + 64);
     if (!b) abort();

@@ -80,6 +80,8 @@ Tensor *tensor_ref(Tensor *t);
 void tensor_unref(Tensor *t); /* NULL is allowed */
 bool tensor_is_unique(const Tensor *t); /* nobody else holds the tensor or its memory: it may be overwritten */
 size_t tensor_bytes(const Tensor *t);   /* count * size of an element */
+/* After filling a tensor with bytes from outside: a bool that is neither 0 nor 1 becomes 1; C may not read such. Others stay. */
+void tensor_normalize_bools(Tensor *t);
 
 Tensor *tensor_scalar_f32(float v);
 Tensor *tensor_scalar_i32(int32_t v);

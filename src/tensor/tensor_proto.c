@@ -164,6 +164,7 @@ static Error *decode_content(Tensor *t, Str content, int depth) {
             return error_invalid("Cannot parse tensor from proto: %zu bytes of content for %lld elements of %s", content.len,
                                  (long long)t->count, dtype_name(t->dtype));
         memcpy(t->data, content.ptr, content.len);
+        tensor_normalize_bools(t);
         return NULL;
     }
     /* n varint lengths, then all bytes. */

@@ -16,6 +16,15 @@ static Error *decode(Str bytes, Tensor **out) {
     return err;
 }
 
+static void other_bytes_than_0_and_1_are_true(void **state) {
+    (void)state;
+    Tensor *t = NULL;
+    expect_ok(decode(STR("\x08\x0a\x12\x04\x12\x02\x08\x03\x22\x03\x00\xff\x02"), &t));
+    assert_int_equal(t->dtype, DT_BOOL);
+    assert_memory_equal(t->data, "\x00\x01\x01", 3);
+    tensor_unref(t);
+}
+
 static void every_plain_dtype_survives(void **state) {
     (void)state;
     const Shape shapes[] = {SHAPE_SCALAR, shape_vector(5), shape_matrix(2, 3), shape_matrix(0, 4)};
@@ -240,7 +249,8 @@ static void damaged_bytes_never_crash(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_plain_dtype_survives), cmocka_unit_test(strings_and_handles_survive),
+        cmocka_unit_test(every_plain_dtype_survives),
+        cmocka_unit_test(other_bytes_than_0_and_1_are_true), cmocka_unit_test(strings_and_handles_survive),
         cmocka_unit_test(the_last_value_repeats_and_none_is_zero), cmocka_unit_test(lengths_that_do_not_fit_are_errors),
         cmocka_unit_test(a_few_bytes_never_ask_for_terabytes), cmocka_unit_test(variants_nested_without_end_are_refused),
         cmocka_unit_test(damaged_bytes_never_crash),
