@@ -29,7 +29,7 @@ static void clear(TF_Status *s) {
     }
     free(s->payloads);
     free(s->message);
-    *s = (TF_Status){TF_OK};
+    *s = (TF_Status){.code = TF_OK};
 }
 
 void TF_DeleteStatus(TF_Status *s) {
