@@ -43,6 +43,10 @@ void TF_SetConfig(TF_SessionOptions *o, const void *proto, size_t proto_len, TF_
     status_take(status, NULL);
 }
 
+void session_options_add_config(TF_SessionOptions *o, Str more) {
+    strbuf_add(&o->config, more);
+}
+
 static ClientSessionOptions options_of(const TF_SessionOptions *o) {
     return o ? (ClientSessionOptions){.target = str_of(o->target), .config = strbuf_str(&o->config)} : (ClientSessionOptions){.target = STR(""), .config = STR("")};
 }

@@ -112,6 +112,8 @@ def test_librill_exports_its_headers_and_nothing_else():
         theirs = declared(TENSORFLOW / "include/tensorflow/c" / header)
         assert not theirs - names, f"declared in TensorFlow's {header}, not exported"
         assert theirs == declared(ROOT / "include/tensorflow/c" / header), header
+    experimental = declared(ROOT / "include/tensorflow/c/c_api_experimental.h")
+    assert experimental <= names and experimental <= declared(TENSORFLOW / "include/tensorflow/c/c_api_experimental.h")
 
 
 LAYOUT = r"""
