@@ -56,6 +56,14 @@
     ROW(stitch) \
     ROW(unique) \
     ROW(segment_ops) \
+    ROW(inplace) \
+    ROW(data_format) \
+    ROW(nth_element) \
+    ROW(string_segment) \
+    ROW(rng_state) \
+    ROW(ragged) \
+    ROW(ragged_dense) \
+    ROW(ragged_variant) \
     ROW(parse_sequence) \
     ROW(session_handle) \
     ROW(unigram_sampler) \

@@ -1,4 +1,5 @@
-/* string_hash.c: StringToHashBucket, StringToHashBucketFast, StringToHashBucketStrong. */
+/* string_hash.c: StringToHashBucket, StringToHashBucketFast, StringToHashBucketStrong, and Fingerprint of rows of any
+ * type. */
 #include <stdlib.h>
 
 #include "base/fingerprint.h"
@@ -8,6 +9,7 @@ const OpDef string_hash_ops[] = {
     {"StringToHashBucket", "string_tensor: string -> output: int64", "num_buckets: int >= 1", 0},
     {"StringToHashBucketFast", "input: string -> output: int64", "num_buckets: int >= 1", 0},
     {"StringToHashBucketStrong", "input: string -> output: int64", "num_buckets: int >= 1; key: list(int)", 0},
+    {"Fingerprint", "data: T, method: string -> fingerprint: uint8", "T: type", 0},
     {0},
 };
 
@@ -59,9 +61,39 @@ static Error *run_strong(KernelContext *k) {
     return NULL;
 }
 
+/* Strings are hashed one by one, and several of one row by the bytes of their hashes. */
+static uint64_t fingerprint_row(const Tensor *t, int64_t row, int64_t width, uint64_t *hashes) {
+    if (t->dtype != DT_STRING) {
+        size_t size = (size_t)width * dtype_size(t->dtype);
+        return fingerprint64((Str){(const char *)t->data + (size_t)row * size, size});
+    }
+    for (int64_t i = 0; i < width; i++) hashes[i] = fingerprint64(tstring_str(&tensor_str(t)[row * width + i]));
+    return t->shape.rank == 1 ? hashes[0] : fingerprint64((Str){(const char *)hashes, (size_t)width * sizeof *hashes});
+}
+
+static Error *run_fingerprint(KernelContext *k) {
+    const Tensor *data = k->in[0], *method = k->in[1];
+    if (data->shape.rank < 1) return error_invalid("Shape must be at least rank 1 but is rank 0");
+    if (method->shape.rank != 0 || !str_is(tstring_str(tensor_str(method)), "farmhash64"))
+        return error_invalid("Unsupported method");
+    if (data->dtype != DT_STRING && !dtype_is_plain(data->dtype))
+        return error_invalid("Fingerprint of type %s", dtype_name(data->dtype));
+    int64_t rows = data->shape.dims[0], width = shape_prod(&data->shape, 1, data->shape.rank);
+    Shape shape = shape_matrix(rows, 8), of_hashes = shape_vector(width);
+    Tensor *out = kernel_output(k, 0, &shape), *hashes = out ? kernel_scratch(k, DT_INT64, &of_hashes) : NULL;
+    if (!hashes) return NULL;
+    for (int64_t r = 0; r < rows; r++) {
+        uint64_t hash = fingerprint_row(data, r, width, (uint64_t *)tensor_i64(hashes));
+        for (int b = 0; b < 8; b++) ((uint8_t *)out->data)[8 * r + b] = (uint8_t)(hash >> 8 * b);
+    }
+    tensor_unref(hashes);
+    return NULL;
+}
+
 const KernelDef string_hash_cpu[] = {
     {"StringToHashBucket", .run = run_slow, .state_size = sizeof(HashState), .init = init_buckets},
     {"StringToHashBucketFast", .run = run_fast, .state_size = sizeof(HashState), .init = init_buckets},
+    {"Fingerprint", .run = run_fingerprint},
     {"StringToHashBucketStrong", .run = run_strong, .state_size = sizeof(HashState), .init = init_strong},
     {0},
 };

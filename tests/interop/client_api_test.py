@@ -19,6 +19,7 @@ def sparse():
 
 
 MATH = {
+    "nth_element": lambda: [tf.raw_ops.NthElement(input=F, n=1), tf.raw_ops.NthElement(input=I, n=2, reverse=True)],
     "accumulate_n": lambda: tf.math.accumulate_n([F, F, F]),
     "add_n": lambda: tf.add_n([F, G]),
     "angle": lambda: tf.math.angle(tf.complex(F, G)),
@@ -66,6 +67,9 @@ MATH = {
 test_math = table(MATH)
 
 ARRAYS = {
+    "unravel": lambda: [tf.unravel_index([5, 7], [3, 4]), tf.raw_ops.DataFormatVecPermute(x=[1, 2, 3, 4]), tf.raw_ops.DataFormatDimMap(x=[0, 3])],
+    "inplace": lambda: [tf.raw_ops.InplaceUpdate(x=tf.constant(F) * 1.0, i=[1], v=G[:1]), tf.raw_ops.InplaceAdd(x=tf.constant(F) * 1.0, i=[1, 1], v=G[:2]), tf.raw_ops.DeepCopy(x=F)],
+    "fingerprint": lambda: tf.fingerprint(tf.constant(["a", "bc"])),
     "batch_to_space": lambda: [tf.batch_to_space(np.arange(16).reshape(4, 2, 2, 1), [[0, 0], [0, 1]], 2), tf.space_to_batch(np.arange(16).reshape(1, 4, 4, 1), [[0, 0], [0, 0]], 2)],
     "space_to_depth": lambda: [tf.space_to_depth(np.arange(16).reshape(1, 4, 4, 1), 2), tf.depth_to_space(np.arange(16).reshape(1, 2, 2, 4), 2)],
     "bitcast": lambda: [tf.bitcast(F, tf.int32), tf.bitcast(I, tf.uint8), tf.bitcast(np.arange(8, dtype=np.uint8).reshape(2, 4), tf.float32)],
@@ -101,6 +105,10 @@ ARRAYS = {
 test_arrays = table(ARRAYS)
 
 STRINGS = {
+    "unsorted_segment_join": lambda: tf.strings.unsorted_segment_join(["a", "b", "c"], [1, 0, 1], 2, ":"),
+    "split_v2": lambda: [tf2.strings.split(["a b", "c"]).to_sparse(), tf2.strings.split("a;b;c", ";", maxsplit=1)],
+    "ngrams": lambda: tf.strings.ngrams(tf.ragged.constant([["a", "b", "c"], ["d"]]), 2).to_tensor(),
+    "bytes_split": lambda: [tf.strings.bytes_split(["ab", "c"]).to_sparse(), tf.strings.substr(["hello", "worlds"], 1, 3), tf.strings.substr("héllo", [1], [2], unit="UTF8_CHAR")],
     "as_string": lambda: [tf.as_string(F, precision=3), tf.as_string(I, width=5, fill="0"), tf.as_string([True, False]), tf.as_string(F, scientific=True), tf.as_string([1 + 2j]), tf.as_string(["x"])],
     "base64": lambda: [tf.encode_base64(["hello", "\xff\xfe?"], pad=True), tf.decode_base64(tf.encode_base64(["hello", ""]))],
     "base64_error": lambda: tf.decode_base64("a===b"),
@@ -186,6 +194,7 @@ NN = {
     for padding in ("SAME", "VALID") for stride in (1, 2)
 }
 NN.update({
+    "ctc_loss_v2": lambda: tf2.nn.ctc_loss([[1, 2], [3, 0]], np.tile(F[None, :2], [5, 1, 1]), [2, 1], [5, 4], blank_index=0),
     "conv2d_dilated": lambda: tf.nn.conv2d(IMAGE, FILTER, 1, "SAME", dilations=2),
     "conv2d_explicit": gradients_of(lambda x, w: tf.nn.conv2d(x, w, 1, [[0, 0], [1, 2], [0, 3], [0, 0]]), IMAGE, FILTER),
     "conv2d_twice": twice(lambda x, w: tf.nn.conv2d(x, w, 1, "SAME") ** 2, IMAGE, FILTER),

@@ -221,6 +221,8 @@ DATASETS = {
     "prefetch": lambda: Data.range(5).prefetch(2),
     "reduce": lambda: Data.from_tensors(0).map(lambda _: Data.range(5).reduce(tf.constant(0, tf.int64), lambda s, i: s + i)),
     "sparse": lambda: Data.from_tensor_slices(tf.SparseTensor([[0, 0], [1, 1]], [1.0, 2.0], [2, 2])).map(lambda s: tf.sparse_tensor_to_dense(s)),
+    "ragged": lambda: Data.range(3).map(lambda i: tf.fill([i], i)).apply(tf.data.experimental.dense_to_ragged_batch(2)).map(lambda r: r.to_tensor()),
+    "ragged_batch": lambda: Data.range(4).map(tf.range).ragged_batch(2).map(lambda r: r.flat_values),
     "errors_in_the_middle": lambda: Data.range(4).map(lambda i: tf.check_numerics(1.0 / tf.cast(i - 2, tf.float32), "bad")),
     "ignore_errors": lambda: Data.range(4).map(lambda i: tf.check_numerics(1.0 / tf.cast(i - 2, tf.float32), "bad")).apply(tf.data.experimental.ignore_errors()),
     "from_generator_like": lambda: Data.range(3).map(lambda i: {"x": i, "y": tf.cond(i > 1, lambda: i, lambda: -i)}),
@@ -340,6 +342,20 @@ def test_parsing(p):
     p.run(tf.parse_single_sequence_example(sequence.SerializeToString(), {}, {"s": tf.FixedLenSequenceFeature([3], tf.float32)}))
     p.run(tf.io.parse_tensor(tf.io.serialize_tensor(tf.constant([[1, 2]])), tf.int32))
     p.run(tf.io.parse_tensor(tf.io.serialize_tensor(tf.constant([[1, 2]])), tf.float32))
+
+
+@program(*BOTH)
+def test_random_generators(p):
+    g = tf2.random.Generator.from_seed(5)
+    p.init()
+    p.run(g.uniform([3]))
+    p.run(g.normal([2]))
+    p.run(g.uniform([2], 0, 10, tf.int32))
+    p.run(g.truncated_normal([2]))
+    p.run(g.uniform_full_int([2], tf.int64))
+    p.run(g.skip(3))
+    p.run(g.uniform([1]))
+    p.run(g.make_seeds(2))
 
 
 @program()

@@ -1,0 +1,77 @@
+/* rng_state.c: RngSkip and RngReadAndSkip, the state of a tf.random.Generator: a variable with a counter and a key.
+
+   The state of Philox is a counter of two numbers and a key, that of ThreeFry one of one; every sample that is drawn
+   takes 256 steps. */
+#include "ops/elements.h"
+#include "ops/op_list.h"
+
+const OpDef rng_state_ops[] = {
+    {"RngSkip", "resource: resource, algorithm: int64, delta: int64 ->", "", OP_STATEFUL},
+    {"RngReadAndSkip", "resource: resource, alg: int32, delta: uint64 -> value: int64", "", OP_STATEFUL},
+    {0},
+};
+
+enum { PHILOX = 1, THREEFRY = 2, STATE_SIZE = 3, STEPS_PER_SAMPLE = 256 };
+
+static Error *check_state(const Variable *v, int64_t algorithm) {
+    if (algorithm != PHILOX && algorithm != THREEFRY)
+        return error_invalid("Unsupported algorithm id: %lld", (long long)algorithm);
+    int64_t size = algorithm == PHILOX ? 3 : 2;
+    if (v->value->dtype != DT_INT64)
+        return error_invalid("dtype of RNG state variable must be int64, not %s", dtype_name(v->value->dtype));
+    if (v->value->shape.rank != 1)
+        return error_invalid("RNG state must have one and only one dimension, not %d", v->value->shape.rank);
+    if (v->value->count < size)
+        return error_invalid("The size of the state must be at least %lld; got %lld", (long long)size,
+                             (long long)v->value->count);
+    return NULL;
+}
+
+static void skip(int64_t *state, int64_t algorithm, uint64_t delta) {
+    uint64_t low = (uint64_t)state[0], steps = delta * STEPS_PER_SAMPLE;
+    state[0] = (int64_t)(low + steps);
+    if (algorithm == PHILOX) state[1] = (int64_t)((uint64_t)state[1] + (low + steps < low));
+}
+
+static Error *change_state(KernelContext *k, int64_t *old) {
+    int64_t algorithm = 0;
+    Error *err = element_scalar_int(k, 1, "algorithm", &algorithm);
+    if (err) return err;
+    if (k->in[2]->count != 1) return error_invalid("delta must be a scalar");
+    uint64_t delta = k->in[2]->dtype == DT_UINT64 ? *(uint64_t *)k->in[2]->data : (uint64_t)tensor_i64(k->in[2])[0];
+    Variable *v = NULL;
+    err = kernel_variable(k, 0, &v);
+    if (err) return variable_missing(k, 0, err);
+    pthread_mutex_lock(&v->mutex);
+    err = variable_write_locked(k, 0, v, DT_INT64);
+    if (!err) err = check_state(v, algorithm);
+    if (!err) {
+        int64_t *state = tensor_i64(v->value);
+        for (int i = 0; i < STATE_SIZE; i++) old[i] = i < (algorithm == PHILOX ? 3 : 2) ? state[i] : 0;
+        skip(state, algorithm, delta);
+    }
+    pthread_mutex_unlock(&v->mutex);
+    resource_unref(&v->base);
+    return err;
+}
+
+static Error *run_skip(KernelContext *k) {
+    int64_t old[STATE_SIZE];
+    return change_state(k, old);
+}
+
+static Error *run_read_and_skip(KernelContext *k) {
+    int64_t old[STATE_SIZE];
+    Error *err = change_state(k, old);
+    if (err) return err;
+    Shape shape = shape_vector(STATE_SIZE);
+    Tensor *out = kernel_output(k, 0, &shape);
+    if (out) memcpy(out->data, old, sizeof old);
+    return NULL;
+}
+
+const KernelDef rng_state_cpu[] = {
+    {"RngSkip", .run = run_skip},
+    {"RngReadAndSkip", .run = run_read_and_skip},
+    {0},
+};
