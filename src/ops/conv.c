@@ -219,11 +219,11 @@ static Error *fused_run(KernelContext *k) {
     const ConvState *st = k->state;
     Conv2dShape s;
     Tensor *z;
-    if (st->win.channels_first) return error_unimplemented("_FusedConv2D with data format NCHW");
     Error *err = fused_tail_check(&st->tail, k, 2);
     if (!err && k->in[1]->shape.rank == 4) err = fused_tail_sizes(&st->tail, k, 2, k->in[1]->shape.dims[3]);
     if (!err) err = forward(k, &s, &z);
     if (err || !z || k->error) return err;
+    if (st->win.channels_first) return fused_tail_run_planes(&st->tail, k, 2, z, s.out_c, z->count ? z->shape.dims[2] * z->shape.dims[3] : 0);
     return fused_tail_run(&st->tail, k, 2, z, s.out_c);
 }
 

@@ -86,7 +86,7 @@ Error *fused_tail_sizes(const FusedTail *tail, const KernelContext *k, int first
 typedef struct TailJob {
     const FusedTail *tail;
     float *scale, *shift; /* of each channel; scale NULL: 1 */
-    int64_t channels;
+    int64_t channels, plane;
     DataType dtype;
     void *z;
 } TailJob;
@@ -151,9 +151,18 @@ static void tail_rows(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-Error *fused_tail_run(const FusedTail *tail, KernelContext *k, int first, Tensor *z, int64_t channels) {
+static void tail_planes(void *arg, int64_t begin, int64_t end) {
+    const TailJob *job = arg;
+    for (int64_t p = begin; p < end; p++) {
+        float scale = job->scale ? job->scale[p % job->channels] : 1, shift = job->shift[p % job->channels];
+        for (int64_t i = p * job->plane; i < (p + 1) * job->plane; i++)
+            write_float(job->z, job->dtype, i, activate(job->tail, read_float(job->z, job->dtype, i) * scale + shift));
+    }
+}
+
+static Error *run_tail(const FusedTail *tail, KernelContext *k, int first, Tensor *z, int64_t channels, int64_t plane, RangeFn *range) {
     if (channels == 0 || z->count == 0) return NULL;
-    TailJob job = {tail, NULL, xcalloc((size_t)channels, sizeof(float)), channels, z->dtype, z->data};
+    TailJob job = {tail, NULL, xcalloc((size_t)channels, sizeof(float)), channels, plane, z->dtype, z->data};
     if (tail->bias) {
         for (int64_t c = 0; c < channels; c++) job.shift[c] = read_float(k->in[first]->data, k->in[first]->dtype, c);
     }
@@ -166,8 +175,17 @@ Error *fused_tail_run(const FusedTail *tail, KernelContext *k, int first, Tensor
             job.shift[c] = v[1] - v[2] * job.scale[c];
         }
     }
-    threadpool_parallel_for(k->pool, z->count / channels, 16384 / channels + 1, tail_rows, &job);
+    int64_t each = plane ? plane : channels;
+    threadpool_parallel_for(k->pool, z->count / each, 16384 / each + 1, range, &job);
     free(job.scale);
     free(job.shift);
     return NULL;
+}
+
+Error *fused_tail_run(const FusedTail *tail, KernelContext *k, int first, Tensor *z, int64_t channels) {
+    return run_tail(tail, k, first, z, channels, 0, tail_rows);
+}
+
+Error *fused_tail_run_planes(const FusedTail *tail, KernelContext *k, int first, Tensor *z, int64_t channels, int64_t plane) {
+    return run_tail(tail, k, first, z, channels, plane, tail_planes);
 }

@@ -27,3 +27,5 @@ Error *fused_tail_check(const FusedTail *tail, const KernelContext *k, int first
 Error *fused_tail_sizes(const FusedTail *tail, const KernelContext *k, int first, int64_t channels) MUST_CHECK;
 /* Applies it in place to z, whose last dimension is `channels`; float, half or bfloat16. */
 Error *fused_tail_run(const FusedTail *tail, KernelContext *k, int first, Tensor *z, int64_t channels) MUST_CHECK;
+/* The same for planes of `plane` elements each, one after the other for every channel (NCHW). */
+Error *fused_tail_run_planes(const FusedTail *tail, KernelContext *k, int first, Tensor *z, int64_t channels, int64_t plane) MUST_CHECK;

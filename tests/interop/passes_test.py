@@ -193,3 +193,30 @@ def test_training_gives_the_same_losses_with_and_without_passes(cluster):
 
     with_passes, without = losses(config_of()), losses(config_of(disable_meta_optimizer=True))
     assert with_passes == without and with_passes[-1] < with_passes[0]
+
+
+@pytest.mark.parametrize("activation", ["", "Relu", "Elu"])
+def test_a_fused_convolution_of_planes_gives_what_that_of_pixels_gives(cluster, activation):
+    """_FusedConv2D of a TensorFlow master's making, with data format NCHW, held to Conv2D, BiasAdd and the activation in TensorFlow."""
+    random = np.random.RandomState(0)
+    x, w, b = (random.randn(*shape).astype(np.float32) for shape in ((2, 6, 5, 3), (3, 3, 3, 4), (4,)))
+    g = tf.GraphDef()
+    for name, value in ("x", x.transpose(0, 3, 1, 2)), ("w", w), ("b", b):
+        n = g.node.add(name=name, op="Placeholder")
+        n.attr["dtype"].type = tf.float32.as_datatype_enum
+    n = g.node.add(name="y", op="_FusedConv2D", input=["x", "w", "b"])
+    n.attr["T"].type = tf.float32.as_datatype_enum
+    n.attr["num_args"].i = 1
+    n.attr["TArgs"].list.type.append(tf.float32.as_datatype_enum)
+    n.attr["strides"].list.i.extend([1, 1, 1, 1])
+    n.attr["padding"].s, n.attr["data_format"].s = b"SAME", b"NCHW"
+    n.attr["fused_ops"].list.s.extend([b"BiasAdd"] + ([activation.encode()] if activation else []))
+    graph, reference = tf.Graph(), tf.Graph()
+    with graph.as_default():
+        tf.import_graph_def(g, name="")
+    with tf.Session(cluster.target("worker"), graph=graph) as s:
+        got = s.run("y:0", {"x:0": x.transpose(0, 3, 1, 2), "w:0": w, "b:0": b})
+    with reference.as_default(), tf.Session() as s:
+        z = tf.nn.bias_add(tf.nn.conv2d(x, w, [1, 1, 1, 1], "SAME"), b)
+        want = s.run({"": tf.identity, "Relu": tf.nn.relu, "Elu": tf.nn.elu}[activation](z))
+    np.testing.assert_allclose(got.transpose(0, 2, 3, 1), want, rtol=1e-4, atol=1e-5)
