@@ -93,6 +93,7 @@ const GradientDef not_differentiable_gradients[] = {
     {"QueueEnqueue", NULL},
     {"QueueEnqueueMany", NULL},
     {"QueueSize", NULL},
+    {"RaggedRange", NULL},
     {"RandomShuffle", NULL},
     {"RandomStandardNormal", NULL},
     {"RandomUniform", NULL},
