@@ -15,7 +15,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TSAN_MODULES = ["net", "runtime", "cluster", "capi"]
-PYTEST_FOLDERS = ["net", "gradients", "capi", "interop", "fault", "golden", "perf"]
+PYTEST_FOLDERS = ["net", "gradients", "capi", "interop", "fault", "golden", "train", "perf"]
 EAGER_FOLDERS = ["tools"]  # TensorFlow 2: in a process of their own, for the others switch it off
 HELPER_FOLDERS = ["net", "gradients"]  # their C test programs also serve the tests in Python
 UNIT_TIMEOUT_S = 300

@@ -55,7 +55,7 @@ typedef struct RillTrainingOptions {
     int hook_count;
     double wait_seconds;    /* between looks at whether the chief is done; 0: 0.5 */
     int64_t patience_seconds; /* for the chief, and for lost tasks to come back; 0: 7200 */
-    RillSessionOptions session;
+    RillSessionOptions session; /* without device_filters: of this task and the ps tasks */
 } RillTrainingOptions;
 
 /* Completes the graph (init ops, saver, summaries), then waits until the session is ready. NULL with *status set when that fails. */

@@ -1,10 +1,9 @@
 """Server, with the arguments of tf.train.Server."""
 import json
-import weakref
 
 from ._library import checked, library
 
-_servers = weakref.WeakSet()
+_servers = []  # a server outlives its Python object, as TensorFlow's does
 
 
 def _as_dict(cluster):
@@ -54,7 +53,7 @@ class Server:
     def start(self):
         if self._handle is None:
             self._handle = checked("rill_server_start", json.dumps(self._cluster).encode(), self._job.encode(), self._task)
-            _servers.add(self)
+            _servers.append(self)
 
     @property
     def target(self):

@@ -13,6 +13,14 @@ bool is_recoverable(TF_Code code) {
     return code == TF_ABORTED || code == TF_UNAVAILABLE;
 }
 
+void session_maker_set_filters(SessionMaker *m) {
+    if (!m->task || m->session.device_filter_count || !rill_task_count(m->task, "ps") || !*rill_task_device(m->task)) return;
+    m->filters[0] = "/job:ps";
+    m->filters[1] = rill_task_device(m->task);
+    m->session.device_filters = m->filters;
+    m->session.device_filter_count = 2;
+}
+
 /* Names of variables without a value, malloced; NULL when all have one. */
 static char *missing(const SessionMaker *m, RillSession *s, TF_Status *status) {
     TF_Tensor *names = NULL;

@@ -13,7 +13,11 @@ typedef struct SessionMaker {
     double wait_seconds;
     int64_t patience_seconds;
     RillSessionOptions session;
+    const char *filters[2];
 } SessionMaker;
+
+/* Unless the program says otherwise, a worker's session is of its own task and the ps tasks alone: other workers may come and go. */
+void session_maker_set_filters(SessionMaker *m);
 
 /* The chief restores the newest checkpoint, or initialises, where something has no value; the others wait for it. Tasks that cannot be reached are waited for. NULL
  * with *status when that fails or the patience is over: the message names what is missing. `stop` (optional) ends the wait: Cancelled. */

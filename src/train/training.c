@@ -104,6 +104,7 @@ static void fill_maker(RillTraining *t, RillGraph *g, const RillTrainingOptions 
     *m = (SessionMaker){.graph = g, .task = o->task, .is_chief = !o->task || rill_task_is_chief(o->task), .directory = t->directory, .saver = o->saver,
                         .wait_seconds = o->wait_seconds > 0 ? o->wait_seconds : 0.5, .patience_seconds = o->patience_seconds > 0 ? o->patience_seconds : 7200,
                         .session = o->session};
+    session_maker_set_filters(m);
     m->init_op = o->init_op ? o->init_op : rill_init_op(g);
     m->local_init_op = o->local_init_op ? o->local_init_op : rill_local_init_op(g);
     m->ready = tensor_ok(o->ready) ? o->ready : rill_report_uninitialized(g);
