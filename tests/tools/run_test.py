@@ -48,8 +48,8 @@ def test_managed(tmp_path):
 @pytest.mark.parametrize("flags", [[], ["--issync", "--aggregate=1"]], ids=["async", "sync with a backup"])
 def test_queues(records, tmp_path, flags):
     out = run(RILL, "up", "--ps", 1, "--workers", 2, "--quiet", "--", RILL, "run", SCRIPTS + "/queues.py", "--ps_hosts={ps_hosts}", "--worker_hosts={worker_hosts}",
-              "--job_name={job}", "--task_index={task}", "--folder=%s" % records, "--logdir=%s" % tmp_path, "--steps=300", *flags)
-    assert all(float(a) > 0.8 for a in re.findall(r"stopped at step \d+, validation accuracy ([\d.]+)", out)), out
+              "--job_name={job}", "--task_index={task}", "--folder=%s" % records, "--logdir=%s" % tmp_path, "--steps=500", *flags)
+    assert all(float(a) > 0.75 for a in re.findall(r"stopped at step \d+, validation accuracy ([\d.]+)", out)), out
     assert tf.train.latest_checkpoint(str(tmp_path))
 
 
