@@ -11,9 +11,10 @@ enum { GRACE_MS = 2000 };
 
 struct TF_Server {
     char *target;
-    pthread_mutex_t mutex; /* guards server */
+    pthread_mutex_t mutex; /* guards the two below */
     pthread_cond_t stopped;
-    Server *server; /* NULL once it is stopped */
+    Server *server; /* NULL from when it is told to stop */
+    bool is_stopped;
 };
 
 static Error *start(const Pb__ServerDef *def, Server **out) {
@@ -53,13 +54,25 @@ void TF_ServerStart(TF_Server *s, TF_Status *status) {
     status_take(status, runs ? NULL : error_new(CODE_FAILED_PRECONDITION, "The server %s was stopped", s->target));
 }
 
+static void wait_stopped(TF_Server *s) {
+    pthread_mutex_lock(&s->mutex);
+    while (!s->is_stopped) pthread_cond_wait(&s->stopped, &s->mutex);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* Whoever comes first stops it; all return when it has stopped. */
 static void stop(TF_Server *s) {
     pthread_mutex_lock(&s->mutex);
     Server *server = s->server;
     s->server = NULL;
     pthread_mutex_unlock(&s->mutex);
+    if (!server) {
+        wait_stopped(s);
+        return;
+    }
     server_stop(server, GRACE_MS);
     pthread_mutex_lock(&s->mutex);
+    s->is_stopped = true;
     pthread_cond_broadcast(&s->stopped);
     pthread_mutex_unlock(&s->mutex);
 }
@@ -70,9 +83,7 @@ void TF_ServerStop(TF_Server *s, TF_Status *status) {
 }
 
 void TF_ServerJoin(TF_Server *s, TF_Status *status) {
-    pthread_mutex_lock(&s->mutex);
-    while (s->server) pthread_cond_wait(&s->stopped, &s->mutex);
-    pthread_mutex_unlock(&s->mutex);
+    wait_stopped(s);
     status_take(status, NULL);
 }
 

@@ -60,6 +60,13 @@ static int close_master(void **state) {
     TF_DeleteStatus(s);
     if (stopped) {
         pthread_join(thread, NULL);
+        s = TF_NewStatus();
+        TF_ServerStop(the_master->server, s); /* twice is fine */
+        int again = TF_GetCode(s);
+        TF_ServerStart(the_master->server, s); /* but not back */
+        int restarted = TF_GetCode(s);
+        TF_DeleteStatus(s);
+        if (again != TF_OK || restarted != TF_FAILED_PRECONDITION) return -1;
         TF_DeleteServer(the_master->server);
         the_master->server = NULL;
     } else {
