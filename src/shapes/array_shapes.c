@@ -24,6 +24,7 @@ static int64_t known_elements(ShapeContext *c, PartialShape s, int *unknown_at) 
         else
             n = ctx_dim_mul(c, n, s.dims[i]);
     }
+    if (n == 0) *unknown_at = -1; /* whatever the others are */
     return n;
 }
 

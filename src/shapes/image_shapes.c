@@ -144,6 +144,7 @@ static void combined_nms(ShapeContext *c) {
     if (q >= 0 && classes >= 0 && q != 1 && q != classes)
         ctx_fail(c, "third dimension of boxes must be either 1 or equal to the third dimension of scores");
     int64_t total = ctx_dim_of(c, 3);
+    ctx_dim_of(c, 2);
     if (ctx_attr_bool(c, "pad_per_class") && ctx_int(c, 2, &per_class) && per_class <= 0)
         ctx_fail(c, "max_output_size_per_class must be > 0 if pad_per_class is set to true");
     if (ctx_value(c, 3) && total <= 0) ctx_fail(c, "max_total_size should be > 0");

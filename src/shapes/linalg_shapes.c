@@ -130,8 +130,9 @@ static void matrix_set_diag(ShapeContext *c) {
     PartialShape s = ctx_rank_at_least(c, c->in[0], 2), diagonal = ctx_rank_at_least(c, c->in[1], 1), out = s;
     if (s.rank >= 0) {
         int64_t n = smaller(shape_dim(s, -2), shape_dim(s, -1));
-        ctx_merge(c, diagonal, ctx_concat(c, ctx_sub(c, s, 0, -2), shape_vector(n)));
-        if (diagonal.rank >= 0) out = ctx_concat(c, ctx_merge(c, ctx_sub(c, s, 0, -2), ctx_sub(c, diagonal, 0, -1)), ctx_sub(c, s, -2, SHAPE_END));
+        diagonal = ctx_rank(c, diagonal, s.rank - 1);
+        ctx_merge_dim(c, shape_dim(diagonal, -1), n);
+        if (!c->err && !shape_is_full(s)) out = ctx_concat(c, ctx_merge(c, ctx_sub(c, s, 0, -2), ctx_sub(c, diagonal, 0, -1)), ctx_sub(c, s, -2, SHAPE_END));
     } else if (diagonal.rank >= 0) {
         out = with_matrix(c, ctx_sub(c, diagonal, 0, -1), DIM_UNKNOWN, DIM_UNKNOWN);
     }

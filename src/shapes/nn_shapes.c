@@ -58,9 +58,16 @@ static void fused_batch_norm_grad(ShapeContext *c) {
 }
 
 static void cross_entropy(ShapeContext *c) {
-    PartialShape s = ctx_broadcast(c, c->in[0], c->in[1]);
-    if (s.rank < 0) s = ctx_merge(c, ctx_in_rank(c, 0, 2), ctx_in_rank(c, 1, 2));
+    /* Alike if they can be; else one is broadcast. */
+    ShapeContext trial = {.info = c->info, .node = c->node, .in = c->in};
+    PartialShape s = ctx_merge(&trial, ctx_in_rank(&trial, 0, 2), c->in[1]);
+    if (trial.err) s = ctx_broadcast(c, c->in[0], c->in[1]);
+    error_free(trial.err);
     if (s.rank >= 0 && s.rank != 2) ctx_fail(c, "Shape must be rank 2 but is rank %d", s.rank);
+    if (s.rank < 0) {
+        ctx_in_rank(c, 0, 2);
+        ctx_in_rank(c, 1, 2);
+    }
     s = ctx_rank(c, s, 2);
     ctx_out(c, 0, shape_vector(s.dims[0]));
     ctx_out(c, 1, s);

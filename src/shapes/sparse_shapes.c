@@ -113,7 +113,8 @@ static void sparse_slice(ShapeContext *c) {
 static void sparse_reduce(ShapeContext *c) {
     const Tensor *shape = ctx_value(c, 2), *axes = ctx_value(c, 3);
     bool keep = ctx_attr_bool(c, "keep_dims"), drop[SHAPE_MAX_RANK] = {0};
-    if (!shape || !axes || shape->count < 1 || shape->count > SHAPE_MAX_RANK) return;
+    if (shape && axes && shape->count == 0) ctx_fail(c, "Number of dims in shape tensor must not be 0");
+    if (!shape || !axes || c->err || shape->count > SHAPE_MAX_RANK) return;
     for (int64_t i = 0; i < axes->count; i++) {
         int64_t axis = (tensor_index(axes, i) + shape->count) % shape->count;
         if (axis >= 0) drop[axis] = true;
