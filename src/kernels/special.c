@@ -95,5 +95,11 @@ double special_i0e(double x) {
     return isnan(x) ? x : bessel_scaled(fabs(x), 0);
 }
 double special_i1e(double x) {
-    return isnan(x) ? x : x == 0 ? x : copysign(bessel_scaled(fabs(x), 1), x);
+    if (isnan(x) || x == 0) return x;
+    if (fabs(x) < 0.5) { /* the sum would cancel */
+        double quarter = x * x / 4, term = x / 2, sum = term;
+        for (int k = 1; k < 12; k++) sum += term *= quarter / (k * (k + 1.0));
+        return sum * exp(-fabs(x));
+    }
+    return copysign(bessel_scaled(fabs(x), 1), x);
 }

@@ -61,6 +61,7 @@
     ROW(nth_element) \
     ROW(string_segment) \
     ROW(rng_state) \
+    ROW(special_unary) \
     ROW(ragged) \
     ROW(ragged_dense) \
     ROW(ragged_variant) \

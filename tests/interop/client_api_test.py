@@ -10,6 +10,7 @@ F = R.randn(3, 4).astype(np.float32)
 G = R.rand(3, 4).astype(np.float32) + 0.1
 I = R.randint(-5, 9, [3, 4]).astype(np.int32)
 M = (R.randn(2, 3, 3) + 3 * np.eye(3)).astype(np.float32)
+W = np.array([1e-5, 0.1, 0.3, 0.7, 1.0, 1.4, 1.6, 2.0, 2.9, 5.0, 11.0, 39.0, 41.0, 100.0])
 S = tf.SparseTensorValue(np.array([[0, 1], [1, 0], [2, 3]]), np.array([1.0, -2.0, 3.0], np.float32), np.array([3, 4]))
 IMAGE = R.rand(2, 8, 6, 3).astype(np.float32)
 
@@ -19,6 +20,9 @@ def sparse():
 
 
 MATH = {
+    "special": lambda: [f(x) for x in (W, -W, W.astype(np.float32)) for f in (tf.math.special.dawsn, tf.math.special.expint, tf.math.special.fresnel_cos, tf.math.special.fresnel_sin, tf.math.special.spence)],
+    "bessel_more": lambda: [f(x) for x in (W, -W) for f in (tf.math.special.bessel_j0, tf.math.special.bessel_j1, tf.math.special.bessel_k0, tf.math.special.bessel_k1, tf.math.special.bessel_k0e, tf.math.special.bessel_k1e, tf.math.special.bessel_y0, tf.math.special.bessel_y1)],
+    "bessel": lambda: [tf.math.bessel_i0(F), tf.math.bessel_i0e(F), tf.math.bessel_i1(F), tf.math.bessel_i1e(F)],
     "nth_element": lambda: [tf.raw_ops.NthElement(input=F, n=1), tf.raw_ops.NthElement(input=I, n=2, reverse=True)],
     "accumulate_n": lambda: tf.math.accumulate_n([F, F, F]),
     "add_n": lambda: tf.add_n([F, G]),
