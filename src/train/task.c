@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "ops/op_list.h"
@@ -24,18 +25,6 @@ typedef struct Process {
 } Process;
 
 /* ---- What the command line says ---- */
-
-static Error *read_file(const char *path, char **out) {
-    FILE *f = fopen(path, "rb");
-    if (!f) return error_not_found("cluster file %s cannot be read", path);
-    StrBuf b = {0};
-    char chunk[4096];
-    size_t n;
-    while ((n = fread(chunk, 1, sizeof chunk, f)) > 0) strbuf_add(&b, (Str){chunk, n});
-    fclose(f);
-    *out = strbuf_detach(&b);
-    return NULL;
-}
 
 static Error *count_flag(const Process *p, const char *name, int otherwise, int *out) {
     const char *text = program_flag(&p->flags, name);
@@ -74,7 +63,8 @@ static Error *read_cluster(Process *p, char **job, int *index) {
     if (cluster && strcmp(cluster, "local") == 0) return local_cluster(p);
     if (cluster) {
         char *text = NULL;
-        Error *err = *cluster == '{' ? NULL : read_file(cluster, &text);
+        size_t len = 0;
+        Error *err = *cluster == '{' ? NULL : file_read_all(&file_system_local, cluster, &text, &len);
         if (!err) err = cluster_spec_from_json(str_of(text ? text : cluster), &p->cluster, job, index);
         free(text);
         return err;

@@ -222,6 +222,7 @@ TF_Code rill_training_run(RillTraining *t, const RillStep *step) {
     for (;;) {
         TF_Code code = run_once(t, step);
         if (code == TF_OK) return TF_OK;
+        if (!is_recoverable(code) && rill_training_should_stop(t) && t->code != TF_OK) return t->code; /* a thread failed first: that is the cause */
         if (code == TF_OUT_OF_RANGE) { /* the input has ended */
             atomic_store(&t->should_stop, true);
             return code;
