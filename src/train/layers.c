@@ -69,7 +69,8 @@ RillTensor rill_dense(RillGraph *g, const char *name, RillTensor x, const RillDe
     } else { /* rows of all outer dimensions */
         int64_t flat[] = {-1, in};
         y = rill_matmul(g, rill_reshape(g, x, flat, 2), kernel, false, false);
-        RillTensor outer = rill_op(g, "Slice", NULL, (RillTensor[]){rill_unary(g, "Shape", x), rill_const_i32s(g, (int32_t[]){0}, 1), rill_const_i32s(g, (int32_t[]){s.rank - 1}, 1)}, 3, NULL, 0);
+        RillTensor cut[] = {rill_unary(g, "Shape", x), rill_const_i32s(g, (int32_t[]){0}, 1), rill_const_i32s(g, (int32_t[]){s.rank - 1}, 1), rill_const_i32s(g, (int32_t[]){1}, 1)};
+        RillTensor outer = rill_op(g, "StridedSlice", NULL, cut, 4, NULL, 0);
         RillTensor shape = rill_concat(g, (RillTensor[]){outer, rill_const_i32s(g, (int32_t[]){o->units}, 1)}, 2, 0);
         y = rill_binary(g, "Reshape", y, shape);
     }

@@ -21,7 +21,7 @@ typedef struct MethodRow {
 } MethodRow;
 
 static const MethodRow rows[RILL_METHOD_COUNT] = {
-    [RILL_SGD] = {"ResourceApplyGradientDescent", "vlg", NULL, NULL},
+    [RILL_SGD] = {.dense = "ResourceApplyGradientDescent", .dense_inputs = "vlg"},
     [RILL_MOMENTUM] = {"ResourceApplyMomentum", "vxlgm", "ResourceSparseApplyMomentum", "vxlgim", {"Momentum"}, {'0'}, 0.9, 0, 0},
     [RILL_ADAGRAD] = {"ResourceApplyAdagrad", "vxlg", "ResourceSparseApplyAdagrad", "vxlgi", {"Adagrad"}, {'i'}, 0, 0, 0},
     [RILL_ADADELTA] = {"ResourceApplyAdadelta", "vxylreg", "ResourceSparseApplyAdadelta", "vxylregi", {"Adadelta", "Adadelta_1"}, {'0', '0'}, 0, 0.95, 1e-8},
@@ -30,7 +30,7 @@ static const MethodRow rows[RILL_METHOD_COUNT] = {
     [RILL_RMSPROP] = {"ResourceApplyRMSProp", "vxylrmeg", "ResourceSparseApplyRMSProp", "vxylrmegi", {"RMSProp", "RMSProp_1"}, {'1', '0'}, 0, 0.9, 1e-10},
     [RILL_CENTERED_RMSPROP] = {"ResourceApplyCenteredRMSProp", "vxyzlrmeg", "ResourceSparseApplyCenteredRMSProp", "vxyzlrmegi", {"RMSProp_2", "RMSProp", "RMSProp_1"}, {'0', '1', '0'}, 0, 0.9, 1e-10},
     [RILL_FTRL] = {"ResourceApplyFtrl", "vxyglabp", "ResourceSparseApplyFtrl", "vxygilabp", {"Ftrl", "Ftrl_1"}, {'i', '0'}, 0, 0, 0},
-    [RILL_PROXIMAL_SGD] = {"ResourceApplyProximalGradientDescent", "vlabg", "ResourceSparseApplyProximalGradientDescent", "vlabgi"},
+    [RILL_PROXIMAL_SGD] = {.dense = "ResourceApplyProximalGradientDescent", .dense_inputs = "vlabg", .sparse = "ResourceSparseApplyProximalGradientDescent", .sparse_inputs = "vlabgi"},
     [RILL_PROXIMAL_ADAGRAD] = {"ResourceApplyProximalAdagrad", "vxlabg", "ResourceSparseApplyProximalAdagrad", "vxlabgi", {"ProximalAdagrad"}, {'i'}, 0, 0, 0},
     [RILL_ADAGRAD_DA] = {"ResourceApplyAdagradDA", "vxyglabs", "ResourceSparseApplyAdagradDA", "vxygilabs", {"AdagradDA", "AdagradDA_1"}, {'0', 'i'}, 0, 0, 0},
 };
