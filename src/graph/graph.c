@@ -224,6 +224,16 @@ Error *node_attr_shapes(const Node *n, const char *name, PartialShape **items, i
     return NULL;
 }
 
+Error *node_unknown_op(const Node *n) {
+    /* Functions of the client's own process, by py_func and from_generator. */
+    if (node_is(n, "PyFunc") || node_is(n, "PyFuncStateless") || node_is(n, "EagerPyFunc"))
+        return error_not_found("Op type not registered '%.*s' ({{node %.*s}}): it calls Python in the process that built the graph, which a Rill task is not. Use TensorFlow ops in its "
+                               "place, feed its values, or place it on a TensorFlow task that runs in that process.",
+                               STR_ARG(n->op), STR_ARG(n->name));
+    return error_not_found("Op type not registered '%.*s' ({{node %.*s}}). The most similar op of Rill is '%.*s'; docs/compatibility.md lists all.", STR_ARG(n->op),
+                           STR_ARG(n->name), STR_ARG(op_nearest(n->op)));
+}
+
 bool node_is_stateful(const Node *n) {
     return n->info && n->info->flags & OP_STATEFUL;
 }
@@ -390,8 +400,7 @@ Error *node_resolve(Graph *g, Node *n) {
 
 Error *node_arg_range(const Node *n, bool is_input, Str arg_name, int *from, int *count) {
     if (!n->info)
-        return error_not_found("Op type not registered '%.*s' ({{node %.*s}}). The most similar op of Rill is '%.*s'; docs/compatibility.md lists all.",
-                               STR_ARG(n->op), STR_ARG(n->name), STR_ARG(op_nearest(n->op)));
+        return node_unknown_op(n);
     const ArgInfo *args = is_input ? n->info->inputs : n->info->outputs;
     int arg_count = is_input ? n->info->input_count : n->info->output_count;
     for (int i = 0, at = 0; i < arg_count; i++) {

@@ -102,3 +102,5 @@ static inline bool node_is(const Node *n, const char *op) {
     return str_is(n->op, op);
 }
 bool node_is_stateful(const Node *n);
+/* Of a node whose op is not registered: NotFound, with its name and what to do. */
+Error *node_unknown_op(const Node *n) MUST_CHECK;

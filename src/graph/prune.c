@@ -133,8 +133,7 @@ static Error *add_fetch(Pruner *p, Str name) {
     Error *err = find_tensor(p->g, name, "FetchOutputs node", &o);
     if (err) return err;
     if (!o.node->info)
-        return error_not_found("Op type not registered '%.*s' ({{node %.*s}}). The most similar op of Rill is '%.*s'; docs/compatibility.md lists all.",
-                               STR_ARG(o.node->op), STR_ARG(o.node->name), STR_ARG(op_nearest(o.node->op)));
+        return node_unknown_op(o.node);
     if (o.node->output_count == 0) return error_invalid("Tried to fetch data for '%.*s', which produces no output. To run to a node but not fetch any data, pass '%.*s' as an argument to the 'target_node_names' argument of the Session::Run API.",
                                                         STR_ARG(name), STR_ARG(o.node->name));
     if (feed_of(p, o) >= 0) return error_invalid("%.*s is both fed and fetched.", STR_ARG(name));

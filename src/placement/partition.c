@@ -277,7 +277,7 @@ static Error *link_node(Partitioner *p, Node *n) {
     for (int i = 0; !err && i < n->input_count; i++) {
         Node *src = n->inputs[i].node;
         if (!src->info) {
-            err = error_not_found("Op type not registered '%.*s' ({{node %.*s}})", STR_ARG(src->op), STR_ARG(src->name));
+            err = node_unknown_op(src);
         } else if (task_of(p, src) == task) {
             inputs[i] = (Output){p->copies[src->id], n->inputs[i].index};
         } else {

@@ -136,7 +136,7 @@ Error *symbolic_gradient_body(const FunctionLibrary *lib, Str name_attr_list, in
     for (int i = 0; !err && i < ret_count; i++) {
         const Node *n = results[i].node;
         if (!n->info)
-            err = error_not_found("Op type not registered '%.*s' ({{node %.*s}})", STR_ARG(n->op), STR_ARG(n->name));
+            err = node_unknown_op(n);
         if (!err) err = add_argument(body->graph, body, dtype_base(n->output_types[results[i].index]));
     }
     if (!err) err = differentiate(body, results, ret_count, arg_count);

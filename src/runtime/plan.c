@@ -82,8 +82,7 @@ static Error *add_node(Plan *p, int id, const DeviceSet *devices) {
     PlanNode *n = &p->nodes[id];
     n->node = p->graph->nodes[id];
     if (!n->node->info)
-        return error_not_found("Op type not registered '%.*s' ({{node %.*s}}). The most similar op of Rill is '%.*s'; docs/compatibility.md lists all.",
-                               STR_ARG(n->node->op), STR_ARG(n->node->name), STR_ARG(op_nearest(n->node->op)));
+        return node_unknown_op(n->node);
     n->kind = kind_of(n->node);
     n->device = devices->devices[n->node->placed >= 0 && n->node->placed < devices->count ? n->node->placed : 0];
     n->input_count = n->node->input_count;

@@ -337,3 +337,18 @@ def test_control_flow_across_ps_and_worker(cluster, graph, version):
             want = r.run([out.name, array.name, scan.name, [g.name for g in grads], case.name], {x.name: value})
             for a, b in zip(tf.nest.flatten(got), tf.nest.flatten(want)):
                 np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+@pytest.mark.parametrize("how", ["py_func", "from_generator"])
+def test_python_in_the_graph_is_refused_clearly(cluster, graph, how):
+    if how == "py_func":
+        out = tf.py_func(lambda: np.float32(1), [], tf.float32, name="calls_python")
+        init = tf.no_op()
+    else:
+        dataset = tf.data.Dataset.from_generator(lambda: iter([1.0]), tf.float32)
+        iterator = tf.data.make_initializable_iterator(dataset)
+        init, out = iterator.initializer, iterator.get_next()
+    with training.session(cluster.target(), graph) as s:
+        with pytest.raises(tf.errors.OpError, match="calls Python (code )?in the process"):
+            s.run(init)
+            s.run(out)
