@@ -83,9 +83,10 @@ bench: all
 	@scripts/install_deps.sh test
 	@for b in bench/*.py; do echo "== $$b"; MODE=$(MODE) .venv/bin/python $$b || exit 1; done
 
-# PREFIX=/usr/local; DESTDIR for packagers.
+# Program, libraries, headers, man page, completion, demo. PREFIX=/usr/local; DESTDIR for packagers.
 install: DEST = $(DESTDIR)$(PREFIX)
 install: all
+	@$(MAKE) -s --no-print-directory $(PARALLEL) $(B)/examples/digits
 	@install -d $(DEST)/bin $(DEST)/lib/pkgconfig $(DEST)/include
 	@install $(B)/rill $(DEST)/bin/rill
 	@install -m 644 $(B)/librill.a $(DEST)/lib/librill.a
@@ -95,6 +96,12 @@ install: all
 		if [ -e $(DEST)/lib/$$n ] && [ ! -L $(DEST)/lib/$$n ]; then echo "kept $(DEST)/lib/$$n, which is not Rill's"; \
 		else ln -sf librill.so.0 $(DEST)/lib/$$n; fi; done
 	@for h in $(HEADERS); do install -D -m 644 include/$$h $(DEST)/include/$$h; done
+	@install -D $(B)/examples/digits $(DEST)/share/rill/demo/digits
+	@install -m 644 data/digits.csv.gz data/README.md $(DEST)/share/rill/demo
+	@install -D -m 644 man/rill.1 $(DEST)/share/man/man1/rill.1
+	@install -d $(DEST)/share/bash-completion/completions $(DEST)/share/zsh/site-functions
+	@$(B)/rill completion bash > $(DEST)/share/bash-completion/completions/rill
+	@$(B)/rill completion zsh > $(DEST)/share/zsh/site-functions/_rill
 	@install -d $(DEST)/share/rill/python/rill
 	@install -m 644 python/rill/*.py $(DEST)/share/rill/python/rill
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' scripts/rill.pc.in > $(DEST)/lib/pkgconfig/rill.pc

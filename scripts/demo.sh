@@ -4,7 +4,7 @@ set -e
 run=$B/demo
 rm -rf "$run"
 "$B/rill" version
-"$B/rill" up --chief --ps 2 --workers 2 --quiet -- "$B/examples/digits" --steps=800 --logdir="$run" --expect=97
+"$B/rill" demo --logdir "$run"
 echo
 echo "checkpoints (rill ckpt ls), as TensorFlow reads them:"
 "$B/rill" ckpt ls "$run" | head -8

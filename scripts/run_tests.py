@@ -197,6 +197,7 @@ def run_everything(totals):
     stage(totals, "layers", run_check, "check_layers.py")
     stage(totals, "sizes", run_check, "check_sizes.py")
     stage(totals, "list of ops", run_compatibility)
+    stage(totals, "manual", run_check, "make_manual.py", "--check")
     stage(totals, "C tests, AddressSanitizer, LeakSanitizer, UndefinedBehaviorSanitizer", run_unit, "asan", [])
     stage(totals, "C tests, ThreadSanitizer: " + ", ".join(TSAN_MODULES), run_unit, "tsan", TSAN_MODULES)
     stage(totals, "golden values, in one process, AddressSanitizer", run_golden, "asan")

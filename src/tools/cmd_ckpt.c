@@ -12,7 +12,7 @@
 #include "tools/command.h"
 #include "tools/report.h"
 
-static const Subcommand rows[] = {
+const Subcommand ckpt_rows[] = {
     {"ls", ckpt_ls, "lists the tensors of a checkpoint"},
     {"cat", ckpt_cat, "prints a tensor, or writes it to a .npy file"},
     {"diff", ckpt_diff, "compares two checkpoints: names, types, shapes, values"},
@@ -22,7 +22,7 @@ static const Subcommand rows[] = {
 
 int cmd_ckpt(int argc, char **argv) {
     return subcommand_run(
-        rows, "ckpt",
+        ckpt_rows, "ckpt",
         "looks into checkpoints. PREFIX may be a folder: its latest checkpoint, or a SavedModel's variables", argc,
         argv);
 }

@@ -1,7 +1,7 @@
 /* cmd_graph.c: rill graph: runs and shows SavedModels, MetaGraphs and GraphDefs. */
 #include "tools/command.h"
 
-static const Subcommand rows[] = {
+const Subcommand graph_rows[] = {
     {"run", graph_run, "restores a model and runs a signature, or named tensors"},
     {"show", graph_show, "signatures, inputs, outputs, variables, size"},
     {"ops", graph_ops, "which ops it has, how often, and which of them Rill lacks"},
@@ -10,5 +10,5 @@ static const Subcommand rows[] = {
 };
 
 int cmd_graph(int argc, char **argv) {
-    return subcommand_run(rows, "graph", "looks into graphs and runs them", argc, argv);
+    return subcommand_run(graph_rows, "graph", "looks into graphs and runs them", argc, argv);
 }

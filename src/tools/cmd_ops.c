@@ -6,23 +6,44 @@
 #include "base/memory.h"
 #include "ops/op_list.h"
 #include "tools/command.h"
+#include "tools/report.h"
 
 static int by_name(const void *a, const void *b) {
     return strcmp((*(const KernelDef *const *)a)->op, (*(const KernelDef *const *)b)->op);
 }
 
-int cmd_ops(int argc, char **argv) {
-    if (argc > 1) {
-        bool help = strcmp(argv[1], "--help") == 0;
-        fputs("usage: rill ops\nLists the ops this build can run, with the types of each.\n", help ? stdout : stderr);
-        return help ? 0 : EXIT_USAGE;
+static void add_row(cJSON *list, const KernelDef *k) {
+    cJSON *row = report_object(list, NULL);
+    report_str(row, "op", str_of(k->op));
+    if (k->run) {
+        cJSON_AddNullToObject(row, "types");
+        return;
     }
+    cJSON *types = report_array(row, "types");
+    for (int t = 1; t < DT_COUNT; t++)
+        if (k->by_type[t]) report_str(types, NULL, str_of(dtype_name((DataType)t)));
+}
+
+int cmd_ops(int argc, char **argv) {
+    bool as_json = false, help = false;
+    const Flag flags[] = {
+        {"json", FLAG_BOOL, &as_json, NULL, "for programs: op, and types, a list or null for ops of any type"},
+        {"help", FLAG_BOOL, &help, NULL, "print this"},
+        {0},
+    };
+    int words, code;
+    if (!command_parse(flags, "ops [--json]\n\nLists the ops this build can run, with the types of each; * for any.\n", argc, argv, NULL, 0, 0, &words, &code)) return code;
     ops_register_all();
     int count = kernel_count();
     const KernelDef **rows = xcalloc((size_t)count, sizeof *rows);
     for (int i = 0; i < count; i++) rows[i] = kernel_at(i);
     qsort(rows, (size_t)count, sizeof *rows, by_name);
-    for (int i = 0; i < count; i++) {
+    if (as_json) {
+        cJSON *list = cJSON_CreateArray();
+        for (int i = 0; i < count; i++) add_row(list, rows[i]);
+        report_print(list);
+    }
+    for (int i = 0; i < count && !as_json; i++) {
         printf("%s", rows[i]->op);
         if (rows[i]->run) {
             puts(" *");

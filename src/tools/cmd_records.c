@@ -221,7 +221,7 @@ static int records_verify(int argc, char **argv) {
                verify_file, true, true);
 }
 
-static const Subcommand rows[] = {
+const Subcommand records_rows[] = {
     {"ls", records_ls, "how many records, of what kind, with which features"},
     {"cat", records_cat, "prints records, decoded when they are examples"},
     {"count", records_count, "counts them"},
@@ -230,5 +230,5 @@ static const Subcommand rows[] = {
 };
 
 int cmd_records(int argc, char **argv) {
-    return subcommand_run(rows, "records", "looks into TFRecord files, plain or compressed", argc, argv);
+    return subcommand_run(records_rows, "records", "looks into TFRecord files, plain or compressed", argc, argv);
 }

@@ -12,20 +12,20 @@
 
 /* The folder that holds the Python package, malloced: of a checkout, of a wheel, or installed; NULL when there is none. */
 static char *package_folder(void) {
-    char self[PATH_MAX];
-    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (len <= 0) return NULL;
-    self[len] = 0;
-    *strrchr(self, '/') = 0;
+    char *self = program_folder();
     static const char *const places[] = {"../../python", "../..", "../share/rill/python"};
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        char *folder = xasprintf("%s/%s", self, places[i]), *file = xasprintf("%s/rill/run.py", folder);
-        bool found = access(file, R_OK) == 0;
+    char *folder = NULL;
+    for (size_t i = 0; !folder && i < sizeof places / sizeof places[0]; i++) {
+        folder = xasprintf("%s/%s", self, places[i]);
+        char *file = xasprintf("%s/rill/run.py", folder);
+        if (access(file, R_OK) != 0) {
+            free(folder);
+            folder = NULL;
+        }
         free(file);
-        if (found) return folder;
-        free(folder);
     }
-    return NULL;
+    free(self);
+    return folder;
 }
 
 static const char *python(void) {
@@ -41,8 +41,13 @@ int cmd_run(int argc, char **argv) {
         puts("usage: rill run SCRIPT.py [ARGUMENTS]\n\n"
              "Runs a TensorFlow 1-style script as it is: import tensorflow gives the version 1 interface, and tf.train.Server starts a Rill server in the process.\n"
              "The installed TensorFlow builds the graph. Python is $RILL_PYTHON, the one of the virtual environment, or python3.\n"
-             "A ps that waits in server.join() ends when all workers are done, or by rill stop.");
+             "A ps that waits in server.join() ends when all workers are done, or by rill stop.\n\n"
+             "Exit code: the script's; 2 when it is not there.");
         return argc < 2 ? EXIT_USAGE : 0;
+    }
+    if (argv[1][0] == '-') {
+        fprintf(stderr, "rill run: unknown flag %s; the script comes first, then its own flags\n", argv[1]);
+        return EXIT_USAGE;
     }
     char *folder = package_folder();
     if (!folder) {

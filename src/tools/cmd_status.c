@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "net/transport.h"
 #include "tools/command.h"
+#include "tools/report.h"
 
 enum { TIMEOUT_MS = 3000 };
 
@@ -56,12 +57,18 @@ static void print_row(const char *name, const char *address, const cJSON *status
 static int show_cluster(Transport *t, const char *address, bool as_json) {
     Error *err = NULL;
     cJSON *first = ask(t, address, &err);
+    cJSON *list = cJSON_CreateArray();
     if (err) {
+        cJSON *row = report_object(list, NULL);
+        report_str(row, "address", str_of(address));
+        report_str(row, "error", str_of(err->message));
+        cJSON_AddFalseToObject(row, "reachable");
+        if (as_json) report_print(list);
+        else cJSON_Delete(list);
         fprintf(stderr, "rill status: %s: %s\n", address, err->message);
         error_free(err);
         return -1;
     }
-    cJSON *list = cJSON_CreateArray();
     int lost = 0;
     const cJSON *tasks = cJSON_GetObjectItem(first, "tasks"), *own = cJSON_GetObjectItem(first, "task");
     if (!as_json) printf("%-28s %-22s %-12s\n", "TASK", "ADDRESS", "STATE");
@@ -82,12 +89,8 @@ static int show_cluster(Transport *t, const char *address, bool as_json) {
         error_free(err);
         err = NULL;
     }
-    if (as_json) {
-        char *text = cJSON_Print(list);
-        puts(text);
-        cJSON_free(text);
-    }
-    cJSON_Delete(list);
+    if (as_json) report_print(list);
+    else cJSON_Delete(list);
     cJSON_Delete(first);
     return lost;
 }

@@ -55,12 +55,12 @@ static char **words(const char *const *list) {
 }
 
 static char **serve_command(const Up *up, const LocalTask *t) {
-    char task[16], threads[24], self[4096];
-    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[len > 0 ? len : 0] = 0;
+    char task[16], threads[24], *self = program_path();
     snprintf(task, sizeof task, "%d", t->index);
     snprintf(threads, sizeof threads, "%lld", (long long)up->o->threads);
-    return words((const char *[]){len > 0 ? self : "rill", "serve", "--cluster", up->cluster.json, "--job", t->job, "--task", task, "--threads", threads, NULL});
+    char **out = words((const char *[]){self, "serve", "--cluster", up->cluster.json, "--job", t->job, "--task", task, "--threads", threads, NULL});
+    free(self);
+    return out;
 }
 
 static char **user_command(const Up *up, const LocalTask *t) {

@@ -1,11 +1,26 @@
 /* command.c: what subcommands share: their flags, their subcommands, how they fail. */
 #include "tools/command.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
+
+char *program_path(void) {
+    char self[PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+    return len > 0 ? xstrndup(self, (size_t)len) : xstrdup("rill");
+}
+
+char *program_folder(void) {
+    char *path = program_path(), *slash = strrchr(path, '/');
+    char *folder = slash ? xstrndup(path, (size_t)(slash - path)) : xstrdup(".");
+    free(path);
+    return folder;
+}
 
 int command_failed(const char *name, Error *err) {
     fflush(stdout);
