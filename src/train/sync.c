@@ -26,10 +26,14 @@ static RillTensor shared_queue(RillGraph *g, const char *name) {
     return queue;
 }
 
-static TF_Operation *enqueue_copies(RillGraph *g, RillTensor queue, RillTensor value, int count) {
-    RillTensor dims = rill_const_i32s(g, (int32_t[]){count}, 1);
+/* dims: a vector of one int32, how many. */
+static TF_Operation *enqueue_some(RillGraph *g, RillTensor queue, RillTensor value, RillTensor dims) {
     RillTensor copies = rill_op(g, "Fill", NULL, (RillTensor[]){dims, value}, 2, NULL, 0);
     return rill_operation(g, "QueueEnqueueManyV2", NULL, (RillTensor[]){queue, copies}, 2, NULL, 0);
+}
+
+static TF_Operation *enqueue_copies(RillGraph *g, RillTensor queue, RillTensor value, int count) {
+    return enqueue_some(g, queue, value, rill_const_i32s(g, (int32_t[]){count}, 1));
 }
 
 static RillTensor dequeue(RillGraph *g, RillTensor queue) {
@@ -102,7 +106,13 @@ static void add_chief(RillGraph *g, const RillOptimizer *o, const Accumulated *a
     TF_Operation *sync = enqueue_copies(g, tokens, now, workers);
     rill_control_pop(g);
     rill_control_pop(g);
-    TF_Operation *start = enqueue_copies(g, tokens, rill_variable_value(rill_global_step(g)), aggregate > workers ? aggregate : workers);
+    /* At first nobody has a token before all have sent a gradient, so that each counts once; with more gradients than workers some must send two. A chief that comes back
+     * does not know who still waits for a token of the last step: it gives one to each. */
+    RillTensor step = rill_variable_value(rill_global_step(g));
+    RillTensor resumed = rill_cast(g, rill_binary(g, "Greater", step, rill_const_i64(g, 0)), TF_INT32);
+    RillTensor spare = rill_const_i32(g, aggregate > workers ? aggregate - workers : 0);
+    RillTensor amount = rill_add(g, rill_mul(g, resumed, rill_const_i32(g, workers)), spare);
+    TF_Operation *start = enqueue_some(g, tokens, step, rill_reshape(g, amount, (int64_t[]){1}, 1));
     /* After a recovery the accumulators of tasks that lived on still stand at the old step, and may hold half an average. */
     RillTensor begin = rill_variable_read(g, rill_global_step(g));
     for (int i = 0; i < count; i++) {

@@ -129,6 +129,25 @@ def test_a_killed_task_comes_back_and_the_training_goes_on(built, tmp_path, vict
     assert tf.train.load_checkpoint(tf.train.latest_checkpoint(str(tmp_path))).get_tensor("global_step") >= 3000
 
 
+@pytest.mark.parametrize("victim", [("worker", 1), ("worker", 0)], ids=["worker", "chief"])
+def test_training_in_step_survives_too(built, tmp_path, victim):
+    """Who comes back finds his place: no worker waits for ever for a gradient or a token."""
+    command = [RILL, "up", "--ps", "1", "--workers", "2", "--restart", "20", "--", built("digits"), "--steps=2500", "--batch=8", "--logdir=%s" % tmp_path]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    lines, kills = [], 0
+    for line in process.stdout:
+        lines.append(line)
+        at = re.search(r"step (\d+)/2500", line)
+        if at and int(at.group(1)) > 10 and kills < 2:
+            pid = next((p for p in children(process.pid) if command_of(p)[0] == victim), None)
+            if pid:
+                os.kill(pid, signal.SIGKILL)
+                kills += 1
+    out = "".join(lines)
+    assert process.wait(100) == 0 and "held-out accuracy" in out, out
+    assert kills == 2 and out.count("ended with code 137: restart") == 2, out
+
+
 def test_a_missing_task_is_named(built):
     """A worker whose ps never comes says which task it waits for."""
     process = subprocess.Popen([built("managed"), "--ps_hosts=127.0.0.1:1", "--worker_hosts=127.0.0.1:0", "--job_name=worker", "--task_index=0"], cwd=ROOT,
