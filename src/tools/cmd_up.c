@@ -46,23 +46,6 @@ typedef struct Up {
 
 /* ---- What is run ---- */
 
-static char **words(const char *const *list) {
-    int n = 0;
-    while (list[n]) n++;
-    char **out = xcalloc((size_t)n + 1, sizeof *out);
-    for (int i = 0; i < n; i++) out[i] = xstrdup(list[i]);
-    return out;
-}
-
-static char **serve_command(const Up *up, const LocalTask *t) {
-    char task[16], threads[24], *self = program_path();
-    snprintf(task, sizeof task, "%d", t->index);
-    snprintf(threads, sizeof threads, "%lld", (long long)up->o->threads);
-    char **out = words((const char *[]){self, "serve", "--cluster", up->cluster.json, "--job", t->job, "--task", task, "--threads", threads, NULL});
-    free(self);
-    return out;
-}
-
 static char **user_command(const Up *up, const LocalTask *t) {
     char **out = xcalloc((size_t)up->o->command_count + 1, sizeof *out);
     for (int i = 0; i < up->o->command_count; i++) out[i] = local_cluster_fill(&up->cluster, t, up->o->command[i]);
@@ -92,7 +75,7 @@ static void plan(Up *up) {
         up->serves[up->count] = serves;
         if (!serves && up->chief < 0) up->chief = up->count; /* the first of chief and workers */
         TaskProcess *p = &up->processes[up->count++];
-        task_process_init(p, xasprintf("%s/%d", t->job, t->index), serves ? serve_command(up, t) : user_command(up, t), environment_of(up, t));
+        task_process_init(p, xasprintf("%s/%d", t->job, t->index), serves ? local_cluster_serve(&up->cluster, t, up->o->threads) : user_command(up, t), environment_of(up, t));
         if (strlen(p->name) > width) width = strlen(p->name);
     }
     if (o->command_count && o->client) {

@@ -8,7 +8,7 @@
 /* argv[0] is the subcommand's name; returns the exit code. */
 typedef int CommandFn(int argc, char **argv);
 
-CommandFn cmd_serve, cmd_up, cmd_demo, cmd_run, cmd_stop, cmd_status, cmd_graph, cmd_ckpt, cmd_records, cmd_events, cmd_ops,
+CommandFn cmd_serve, cmd_up, cmd_demo, cmd_bench, cmd_run, cmd_stop, cmd_status, cmd_graph, cmd_ckpt, cmd_records, cmd_events, cmd_ops,
     cmd_completion, cmd_version;
 /* Of those that have subcommands of their own. */
 CommandFn graph_run, graph_show, graph_ops, graph_dot;

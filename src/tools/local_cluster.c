@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "base/str.h"
+#include "tools/command.h"
 
 /* Below the range of outgoing connections: a client that retries a dead port of that range may connect to itself. */
 enum { FIRST_PORT = 12000, LAST_PORT = 31999, MAX_TRIES = 2000 };
@@ -75,6 +76,22 @@ void local_cluster_clear(LocalCluster *c) {
     free(c->tasks);
     free(c->json);
     *c = (LocalCluster){0};
+}
+
+char **local_cluster_serve(const LocalCluster *c, const LocalTask *t, int64_t threads) {
+    char **words = xcalloc(11, sizeof *words);
+    int n = 0;
+    words[n++] = program_path();
+    words[n++] = xstrdup("serve");
+    words[n++] = xstrdup("--cluster");
+    words[n++] = xstrdup(c->json);
+    words[n++] = xstrdup("--job");
+    words[n++] = xstrdup(t->job);
+    words[n++] = xstrdup("--task");
+    words[n++] = xasprintf("%d", t->index);
+    words[n++] = xstrdup("--threads");
+    words[n] = xasprintf("%lld", (long long)threads);
+    return words;
 }
 
 char *local_cluster_tf_config(const LocalCluster *c, const LocalTask *t) {

@@ -1,5 +1,7 @@
 /* local_cluster.h: LocalCluster, the addresses of a cluster on this machine, and what its tasks are told of it. */
 #pragma once
+#include <stdint.h>
+
 #include "base/error.h"
 
 typedef struct LocalTask {
@@ -22,6 +24,8 @@ typedef struct LocalJobs {
 Error *local_cluster_init(LocalCluster *c, const LocalJobs *jobs) MUST_CHECK;
 void local_cluster_clear(LocalCluster *c);
 
+/* The command, rill serve ..., that runs a task; malloced strings, NULL after the last. */
+char **local_cluster_serve(const LocalCluster *c, const LocalTask *t, int64_t threads);
 /* TF_CONFIG of a task, malloced; NULL: of a client, which is no task. */
 char *local_cluster_tf_config(const LocalCluster *c, const LocalTask *t);
 /* "127.0.0.1:1,127.0.0.1:2" of a job, malloced; "" when it has no tasks. */

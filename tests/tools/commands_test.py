@@ -32,7 +32,7 @@ WHOLE = [[name, *([below] if below else [])] for name, belows in TABLES.items() 
 
 
 def test_the_table_has_every_command():
-    assert set(TABLES) >= {"serve", "up", "demo", "run", "stop", "status", "graph", "ckpt", "records", "events", "ops", "completion", "version"}
+    assert set(TABLES) >= {"serve", "up", "demo", "bench", "run", "stop", "status", "graph", "ckpt", "records", "events", "ops", "completion", "version"}
     assert TABLES["graph"] == ["run", "show", "ops", "dot"] and TABLES["completion"] == ["bash", "zsh"]
 
 
@@ -143,3 +143,15 @@ def test_demo(rill, tmp_path):
     shutil.copy2(RILL, alone)
     done = subprocess.run([alone, "demo"], capture_output=True, text=True)
     assert done.returncode == 1 and "digits is not beside" in done.stderr
+
+
+# ---- The benchmark ----
+
+def test_bench(rill):
+    numbers = rill("bench", "--seconds", 1, "--mb", 8, "--json").json
+    assert all(v > 0 for v in numbers.values()) and numbers["pull_mb"] == 8
+    assert numbers["ps_peak_bytes"] > numbers["ps_idle_bytes"] + 8e6
+    assert numbers["small_steps_per_s"] <= numbers["small_steps"]  # they ran for a second at least
+    text = rill("bench", "--seconds", 1, "--mb", 1).out
+    assert "pull of    1 MB" in text and "CreateSession" in text and len(text.splitlines()) == 6
+    assert "--mb" in rill("bench", "--mb", 0, code=2).err
