@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 BUILD="gcc make pkg-config protobuf-compiler protobuf-c-compiler libprotobuf-c-dev libnghttp2-dev libuv1-dev libdnnl-dev zlib1g-dev libsnappy-dev libcjson-dev libpng-dev libjpeg62-turbo-dev libgif-dev"
-TEST="$BUILD clang-14 libclang-rt-14-dev llvm-14 libcmocka-dev python3 python3-venv zsh"
+TEST="$BUILD clang-14 libclang-rt-14-dev llvm-14 libcmocka-dev iproute2 python3 python3-venv zsh"
 REQUIREMENTS=scripts/test_requirements.txt
 
 die() {

@@ -10,7 +10,9 @@
      --cluster=FILE|JSON --job_name=... --task_index=...      one task of a cluster
      TF_CONFIG={"cluster": {...}, "task": {"type": "worker", "index": 0}}
      TF_CONFIG={"cluster": {...}} and --target=grpc://... or RILL_TARGET         a client of the cluster, as rill up --client gives them
-     --here=ps:0,ps:1,worker:0                   several tasks of the cluster in this process; the others elsewhere
+     --here=ps:0,ps:1,worker:0                   several tasks of the cluster in this process, without ports between them; the others elsewhere
+     --keepalive=20                              with addresses: a machine silent for so many seconds is asked, and given up after as many again;
+                                                 so long may an attempt to connect take
 
    A ps only serves: train() is not called, and the process ends when all workers are done. */
 #ifndef RILL_TASK_H_

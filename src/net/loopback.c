@@ -367,8 +367,8 @@ static Error *serve(Transport *base, Str address, const ServerOptions *options, 
     char *host = NULL, *port = NULL;
     Error *err = address_split(address, &host, &port);
     if (err) return err;
-    int number = atoi(port);
-    Serve s = {t, xasprintf("%s:%d", host, number ? number : t->network->next_port++), options, NULL};
+    int number = atoi(port), host_len = (int)(address.len - strlen(port) - 1); /* with the brackets of an IPv6 host */
+    Serve s = {t, xasprintf("%.*s:%d", host_len, address.ptr, number ? number : t->network->next_port++), options, NULL};
     loop_call(t->network->loop, serve_here, &s);
     if (s.err)
         free(s.address);

@@ -1,8 +1,8 @@
 /* transport.h: Transport, how tasks call each other: slices in, slices or an error out. No TensorFlow in here.
 
    A Transport has two sides. As a client it makes channels to addresses and calls methods on them; as a server it
-   accepts calls and hands them to a handler. `grpc` (sockets) and `loopback` (same process) implement it and behave
-   alike: deadlines, cancellation both ways, fail-fast and wait-for-ready, Unavailable when the peer is gone. */
+   accepts calls and hands them to a handler. `grpc` (sockets), `loopback` (same process) and `joined` (both) implement
+   it and behave alike: deadlines, cancellation both ways, fail-fast and wait-for-ready, Unavailable when the peer is gone. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -102,6 +102,10 @@ typedef struct LoopbackNetwork LoopbackNetwork;
 LoopbackNetwork *loopback_network_new(void);
 void loopback_network_free(LoopbackNetwork *n); /* after its transports */
 Transport *transport_loopback_new(LoopbackNetwork *n);
+
+/* Reaches what is served on the network without sockets and everything else by gRPC; serves on both. To the network its
+ * address is the host of own_address, "host:port", with the port it serves on. */
+Error *transport_joined_new(LoopbackNetwork *n, const GrpcOptions *options, Str own_address, Transport **out) MUST_CHECK;
 
 /* What the transport holds right now; for leak tests and `rill status`. */
 typedef struct TransportStats {

@@ -17,7 +17,9 @@ enum { EXIT_USAGE = 2, STOP_MS = 2000 };
 typedef struct Process {
     ProgramFlags flags;
     ClusterSpec cluster;
-    LoopbackNetwork *network; /* of a cluster that is all here */
+    bool is_all_here;         /* --cluster=local: no ports */
+    LoopbackNetwork *network; /* between the tasks that run here; NULL: on its own */
+    GrpcOptions grpc;
     RillTask **tasks;         /* that run here */
     int task_count;
     RillProgram *program;
@@ -32,6 +34,16 @@ static Error *count_flag(const Process *p, const char *name, int otherwise, int 
     long n = text ? strtol(text, &end, 10) : otherwise;
     if (text && (*end || end == text || n < 0 || n > 1000)) return error_invalid("--%s=%s: a number of tasks from 0 to 1000, please", name, text);
     *out = (int)n;
+    return NULL;
+}
+
+/* How soon a machine that has gone silent counts as gone: after so long, and as long again without an answer; each attempt to connect to it takes no longer either. */
+static Error *read_keepalive(Process *p) {
+    const char *text = program_flag(&p->flags, "keepalive");
+    char *end = NULL;
+    double seconds = text ? strtod(text, &end) : 0;
+    if (text && (*end || end == text || !(seconds >= 0.1 && seconds <= 86400))) return error_invalid("--keepalive=%s: seconds, from 0.1 to 86400, please", text);
+    p->grpc.keepalive_ms = p->grpc.keepalive_timeout_ms = p->grpc.connect_timeout_ms = (int64_t)(seconds * 1000);
     return NULL;
 }
 
@@ -53,7 +65,7 @@ static Error *local_cluster(Process *p) {
     if (!err && workers == 0) err = error_invalid("--workers=0: a cluster needs a worker");
     if (!err) err = add_local(p, "ps", ps);
     if (!err) err = add_local(p, "worker", workers);
-    if (!err) p->network = loopback_network_new();
+    p->is_all_here = true;
     return err;
 }
 
@@ -137,7 +149,7 @@ static Error *choose_tasks(Process *p) {
     }
     if (!p->cluster.count) {
         add_task(p, "local", 0);
-    } else if (p->network) {
+    } else if (p->is_all_here) {
         for (int i = 0; i < p->cluster.count; i++) add_task(p, p->cluster.tasks[i].job, p->cluster.tasks[i].index);
     } else if (here) {
         err = add_here(p, str_of(here));
@@ -157,18 +169,21 @@ static Error *choose_tasks(Process *p) {
 static Error *start_server(Process *p, RillTask *t) {
     Transport *transport = NULL;
     Error *err = NULL;
-    if (p->network)
-        transport = transport_loopback_new(p->network);
-    else
-        err = transport_grpc_new(NULL, &transport);
-    if (err) return err;
     ServerConfig config = {.cluster = &p->cluster, .job = str_of(t->job), .task = t->index};
-    if (p->network) config.listen = str_of(cluster_spec_find(&p->cluster, config.job, config.task)->address); /* of the network within the process */
+    Str address = str_of(cluster_spec_find(&p->cluster, config.job, config.task)->address);
+    if (!p->network) p->network = loopback_network_new();
+    if (p->is_all_here) {
+        transport = transport_loopback_new(p->network);
+        config.listen = address; /* of the network within the process */
+    } else {
+        err = transport_joined_new(p->network, &p->grpc, address, &transport);
+    }
+    if (err) return err;
     err = server_start(&config, transport, &t->server);
     if (err) return err;
     free(t->target);
     t->target = xstrdup(server_target(t->server).ptr);
-    if (p->network) t->transport = transport;
+    t->transport = transport;
     return NULL;
 }
 
@@ -214,7 +229,7 @@ static int run_all(Process *p) {
     }
     for (int i = 0; i < p->task_count; i++) {
         if (computes(p->tasks[i])) continue;
-        if (computing && (code || p->network)) server_end(p->tasks[i]->server);
+        if (computing && (code || p->is_all_here)) server_end(p->tasks[i]->server);
         pthread_join(threads[i], NULL);
     }
     free(threads);
@@ -244,6 +259,7 @@ int rill_main(int argc, char **argv, RillProgram *program, void *arg) {
     ops_register_all();
     program_flags_init(&p.flags, argc, argv);
     Error *err = choose_tasks(&p);
+    if (!err) err = read_keepalive(&p);
     int code = err ? EXIT_USAGE : 0;
     for (int i = 0; !err && p.cluster.count && i < p.task_count; i++) {
         if (p.tasks[i]->is_client) continue;

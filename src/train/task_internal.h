@@ -12,7 +12,7 @@ struct RillTask {
     char *job, *target, *device;
     int index;
     Server *server;       /* NULL: on its own */
-    Transport *transport; /* of a cluster in this process: a client's way to the task; NULL: by the target's address */
+    Transport *transport; /* the server's, by which its sessions reach it without a socket; NULL: by the target's address */
     bool is_client; /* no task: it uses the cluster from outside */
     int exit_code;
 };

@@ -20,7 +20,7 @@ typedef struct Kind {
     Transport *(*make)(void);
 } Kind;
 
-static LoopbackNetwork *network;
+static LoopbackNetwork *network, *other_network;
 
 static Transport *make_grpc(void) {
     Transport *t = NULL;
@@ -32,7 +32,24 @@ static Transport *make_loopback(void) {
     return transport_loopback_new(network);
 }
 
-static Kind kinds[] = {{make_grpc}, {make_loopback}};
+static Transport *make_joined_to(LoopbackNetwork *n) {
+    Transport *t = NULL;
+    assert_null(transport_joined_new(n, NULL, STR("127.0.0.1:0"), &t));
+    return t;
+}
+
+static Transport *make_joined(void) {
+    return make_joined_to(network);
+}
+
+/* Each in a process of its own, so to say: server and client take the two networks by turns. */
+static Transport *make_apart(void) {
+    static bool other;
+    other = !other;
+    return make_joined_to(other ? other_network : network);
+}
+
+static Kind kinds[] = {{make_grpc}, {make_loopback}, {make_joined}, {make_apart}};
 
 typedef struct Env {
     const Kind *kind;
@@ -531,6 +548,52 @@ static void many_threads_call_at_once(void **state) {
     assert_int_equal(transport_stats(env->client).calls_out, 0);
 }
 
+/* ---- Joined ---- */
+
+static void joined_takes_no_socket_to_its_own_process(void **state) {
+    Env *env = *state;
+    expect_ok(env->channel, "/test.T/Echo", "near");
+    assert_true(channel_is_connected(env->channel));
+    assert_int_equal(transport_stats(env->client).connections_out, 0);
+    assert_int_equal(transport_stats(env->server).connections_in, 0);
+}
+
+static void joined_serves_others_by_sockets(void **state) {
+    Env *env = *state;
+    Transport *others[] = {make_grpc(), make_joined_to(other_network)};
+    Channel *channels[2];
+    for (int i = 0; i < 2; i++) {
+        channels[i] = transport_channel(others[i], str_of(env->address));
+        expect_ok(channels[i], "/test.T/Echo", "far");
+        assert_int_equal(transport_stats(others[i]).connections_out, 1);
+        assert_int_equal(transport_stats(env->server).connections_in, i + 1);
+    }
+    for (int i = 0; i < 2; i++) {
+        channel_unref(channels[i]);
+        transport_free(others[i]);
+    }
+}
+
+static void joined_names_itself_by_the_host_it_was_given(void **state) {
+    Env *env = *state;
+    static const char *const hosts[] = {"machine.test", "[fd00::1]"}; /* nobody can resolve or reach them */
+    for (int i = 0; i < 2; i++) {
+        Transport *t = NULL;
+        char *own = xasprintf("%s:1", hosts[i]), *bound = NULL;
+        assert_null(transport_joined_new(network, NULL, str_of(own), &t));
+        ServerOptions options = {.methods = methods, .arg = env, .pool = env->pool};
+        assert_null(transport_serve(t, STR("127.0.0.1:0"), &options, &bound));
+        char *address = xasprintf("%s%s", hosts[i], strrchr(bound, ':'));
+        Channel *c = transport_channel(env->client, str_of(address));
+        expect_ok(c, "/test.T/Echo", "by name");
+        channel_unref(c);
+        transport_free(t);
+        free(address);
+        free(bound);
+        free(own);
+    }
+}
+
 #define ROW(test) \
     { #test, test, set_up, tear_down, kind }
 
@@ -557,9 +620,21 @@ static int run(const char *name, Kind *kind) {
     return _cmocka_run_group_tests(name, tests, sizeof tests / sizeof tests[0], NULL, NULL);
 }
 
+static int run_joined(Kind *kind) {
+    const struct CMUnitTest tests[] = {
+        ROW(joined_takes_no_socket_to_its_own_process),
+        ROW(joined_serves_others_by_sockets),
+        ROW(joined_names_itself_by_the_host_it_was_given),
+    };
+    return _cmocka_run_group_tests("joined, both ways", tests, sizeof tests / sizeof tests[0], NULL, NULL);
+}
+
 int main(void) {
     network = loopback_network_new();
-    int failed = run("grpc", &kinds[0]) + run("loopback", &kinds[1]);
+    other_network = loopback_network_new();
+    int failed = run("grpc", &kinds[0]) + run("loopback", &kinds[1]) + run("joined, one process", &kinds[2]) +
+                 run("joined, two processes", &kinds[3]) + run_joined(&kinds[2]);
     loopback_network_free(network);
+    loopback_network_free(other_network);
     return failed;
 }

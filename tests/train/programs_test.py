@@ -166,6 +166,7 @@ def test_a_missing_task_is_named(built):
 def test_wrong_flags_are_told(built):
     assert "task worker:5 is not in the cluster" in run(built("digits"), "--worker_hosts=a:1", "--job_name=worker", "--task_index=5", code=2)
     assert "which task" in run(built("digits"), "--worker_hosts=a:1", code=2)
+    assert "--keepalive=soon" in run(built("digits"), "--worker_hosts=127.0.0.1:0", "--job_name=worker", "--task_index=0", "--keepalive=soon", code=2)
     assert "--workers=x" in run(built("digits"), "--cluster=local", "--workers=x", code=2)
     assert "flag --steps: 'many' is not a whole number" in run(built("digits"), "--steps=many", code=2)
     assert "no_such_file" in run(built("digits"), "--data=no_such_file", code=1)
