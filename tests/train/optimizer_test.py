@@ -7,8 +7,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from cluster_process import ROOT
-from conftest import MODE
 
+MODE = os.environ.get("MODE", "release")
 STEPS = 8
 METHODS = {
     "sgd": lambda: tf.train.GradientDescentOptimizer(0.1),
