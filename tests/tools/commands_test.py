@@ -155,3 +155,18 @@ def test_bench(rill):
     text = rill("bench", "--seconds", 1, "--mb", 1).out
     assert "pull of    1 MB" in text and "CreateSession" in text and len(text.splitlines()) == 6
     assert "--mb" in rill("bench", "--mb", 0, code=2).err
+
+
+# ---- Installed ----
+
+def test_install_has_program_demo_manual_and_completion(tmp_path):
+    subprocess.run(["make", "-s", "MODE=release", "install", "DESTDIR=%s" % tmp_path, "PREFIX=/usr"], cwd=ROOT, check=True, capture_output=True)
+    usr = tmp_path / "usr"
+    out = subprocess.run([usr / "bin/rill", "demo", "--steps=10", "--workers=1"], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=100).stdout
+    assert "held-out accuracy" in out
+    with open(os.path.join(ROOT, "man", "rill.1")) as f:
+        assert (usr / "share/man/man1/rill.1").read_text() == f.read()
+    script = 'source "$1"; complete -p rill; COMP_WORDS=(rill be); COMP_CWORD=1; _rill; echo "${COMPREPLY[@]}"'
+    done = subprocess.run(["bash", "--norc", "-c", script, "bash", usr / "share/bash-completion/completions/rill"], capture_output=True, text=True, check=True)
+    assert done.stdout == "complete -F _rill rill\nbench\n"
+    assert (usr / "share/zsh/site-functions/_rill").read_text().startswith("#compdef rill\n")
