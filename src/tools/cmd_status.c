@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/flags.h"
 #include "base/memory.h"
 #include "net/transport.h"
@@ -95,9 +97,31 @@ static int show_cluster(Transport *t, const char *address, bool as_json) {
     return lost;
 }
 
+static bool all_answer(Transport *t, const char *address) {
+    Error *err = NULL;
+    cJSON *first = ask(t, address, &err);
+    const cJSON *task;
+    cJSON_ArrayForEach(task, cJSON_GetObjectItem(first, "tasks")) {
+        if (err) break;
+        cJSON_Delete(ask(t, cJSON_GetObjectItem(task, "address")->valuestring, &err));
+    }
+    cJSON_Delete(first);
+    bool ok = !err;
+    error_free(err);
+    return ok;
+}
+
+/* Until every task answers, or the time is over. */
+static void wait_for_all(Transport *t, const char *address, int64_t seconds) {
+    int64_t deadline = clock_mono_ns() + seconds * 1000000000;
+    while (clock_mono_ns() < deadline && !all_answer(t, address)) nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+}
+
 int cmd_status(int argc, char **argv) {
     bool as_json = false, help = false;
+    int64_t wait_s = 0;
     const Flag flags[] = {
+        {"wait", FLAG_INT, &wait_s, "SECONDS", "wait up to so long until every task answers (0)"},
         {"json", FLAG_BOOL, &as_json, NULL, "for programs"},
         {"help", FLAG_BOOL, &help, NULL, "print this"},
         {0},
@@ -111,7 +135,7 @@ int cmd_status(int argc, char **argv) {
         return EXIT_USAGE;
     }
     if (help) {
-        puts("usage: rill status [--json] grpc://HOST:PORT\n\nShows every task of the cluster that the given task belongs to. Exit code 1 when one cannot be reached.\n");
+        puts("usage: rill status [--json] [--wait SECONDS] grpc://HOST:PORT\n\nShows every task of the cluster that the given task belongs to. Exit code 1 when one cannot be reached.\n");
         flags_print(flags);
         return 0;
     }
@@ -123,6 +147,7 @@ int cmd_status(int argc, char **argv) {
         error_free(err);
         return EXIT_FAILURE;
     }
+    wait_for_all(t, address, wait_s);
     int lost = show_cluster(t, address, as_json);
     transport_free(t);
     return lost ? EXIT_FAILURE : 0;
