@@ -1,4 +1,5 @@
 """Every command of the program: its help, its mistakes, its JSON, and the shells that complete it."""
+import json
 import os
 import re
 import shutil
@@ -70,6 +71,15 @@ def test_ops_as_json_are_those_of_the_text(rill):
     listed = rill("ops", "--json").json
     assert {row["op"]: row["types"] for row in listed} == text and len(listed) > 900
     assert "float" in text["MatMul"] and [row["op"] for row in listed] == sorted(text)
+
+
+def test_status_waits_for_tasks_that_start(rill):
+    cluster = Cluster({"ps": 1, "worker": 1}, start=False)
+    waiting = subprocess.Popen([RILL, "status", "--wait", "60", "--json", cluster.target("worker", 0)], stdout=subprocess.PIPE)
+    with cluster:
+        cluster.start()
+        out, _ = waiting.communicate(timeout=60)
+    assert waiting.returncode == 0 and [row["reachable"] for row in json.loads(out)] == [True, True]
 
 
 def test_status_and_stop_as_json(rill):
