@@ -46,6 +46,7 @@ void rule_set_reduced(Builder *b, Rule *r, int i, Output gx, int j, Output gy);
 void rule_set_reduced_to(Builder *b, Rule *r, int i, Output g, Output full_shape);
 
 #define GRADIENT_FILES(ROW) \
+    ROW(special)            \
     ROW(unary)              \
     ROW(binary)             \
     ROW(array)              \

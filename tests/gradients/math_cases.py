@@ -15,6 +15,11 @@ UNARY = {
     "Sinh": (tf.sinh, -2, 2), "Sqrt": (tf.sqrt, .1, 4), "Square": (tf.square, -2, 2), "Tan": (tf.tan, -1, 1), "Tanh": (tf.tanh, -2, 2),
     "Floor": (lambda x: tf.floor(x) + x, -3, 3), "Ceil": (lambda x: tf.ceil(x) * x, -3, 3), "Round": (lambda x: tf.round(x) * x, -3, 3),
     "Rint": (lambda x: tf.rint(x) * x, -3, 3),
+    "BesselI0": (tf.math.special.bessel_i0, -2, 2), "BesselI1": (tf.math.special.bessel_i1, -2, 2), "BesselJ0": (tf.math.special.bessel_j0, -3, 3),
+    "BesselJ1": (tf.math.special.bessel_j1, -3, 3), "BesselK0": (tf.math.special.bessel_k0, .3, 3), "BesselK0e": (tf.math.special.bessel_k0e, .3, 3),
+    "BesselK1": (tf.math.special.bessel_k1, .3, 3), "BesselK1e": (tf.math.special.bessel_k1e, .3, 3), "BesselY0": (tf.math.special.bessel_y0, .3, 3),
+    "BesselY1": (tf.math.special.bessel_y1, .3, 3), "Dawsn": (tf.math.special.dawsn, -2, 2), "Expint": (tf.math.special.expint, .2, 3),
+    "FresnelCos": (tf.math.special.fresnel_cos, -2, 2), "FresnelSin": (tf.math.special.fresnel_sin, -2, 2), "Spence": (tf.math.special.spence, .2, 3),
 }
 SMOOTH_COMPLEX = ["Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Exp", "Expm1", "Inv", "Log", "Log1p", "Neg", "Reciprocal", "Rsqrt", "Sigmoid",
                   "Sin", "Sinh", "Sqrt", "Square", "Tan", "Tanh"]
@@ -33,6 +38,8 @@ for op in UNARY:
     case("unary_" + op)(unary(op, np.float64))
 for op in SMOOTH_COMPLEX:
     case("complex_" + op, rtol=1e-8)(unary(op, np.complex128))
+for op, point in (("BesselI1", 0.0), ("BesselJ1", 0.0), ("Spence", 1.0)):
+    case("limit_" + op)(lambda op=op, point=point: (lambda x: (UNARY[op][0](x), [x]))(tf.constant(np.array([point, 0.5]))))
 for op in ("Exp", "Tanh", "Sqrt", "Sigmoid"):
     case("half_" + op)(unary(op, np.float16))
     case("single_" + op)(unary(op, np.float32))
