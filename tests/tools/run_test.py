@@ -1,6 +1,7 @@
 """rill run: TensorFlow 1-style scripts as they are, with Rill's servers; and the Python package."""
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -51,6 +52,43 @@ def test_queues(records, tmp_path, flags):
               "--job_name={job}", "--task_index={task}", "--folder=%s" % records, "--logdir=%s" % tmp_path, "--steps=500", *flags)
     assert all(float(a) > 0.75 for a in re.findall(r"stopped at step \d+, validation accuracy ([\d.]+)", out)), out
     assert tf.train.latest_checkpoint(str(tmp_path))
+
+
+def test_a_killed_worker_comes_back(tmp_path):
+    """MonitoredTrainingSession, cluster from TF_CONFIG, and kill -9 of a worker in mid-training."""
+    command = [RILL, "up", "--ps", "1", "--workers", "2", "--restart", "5", "--quiet", "--grace", "60", "--", RILL, "run", SCRIPTS + "/managed.py",
+               "--logdir=%s" % tmp_path, "--steps=6000"]
+    environment = dict(os.environ, RILL_PYTHON=sys.executable, TF_CPP_MIN_LOG_LEVEL="3")
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+    lines, killed = [], False
+    for line in process.stdout:
+        lines.append(line)
+        if not killed and line.startswith("worker/1") and re.search(r"step \d+  loss", line):
+            with open("/proc/%d/task/%d/children" % (process.pid, process.pid)) as f:
+                children = f.read().split()
+            for child in children:
+                with open("/proc/%s/environ" % child) as f:
+                    if '"type": "worker", "index": 1' in f.read():
+                        os.kill(int(child), signal.SIGKILL)
+                        killed = True
+    out = "".join(lines)
+    assert process.wait(100) == 0, out
+    assert killed and "worker/1 ended with code 137: restart 1 of 5" in out and "worker:0 stopped at step" in out, out
+    assert tf.train.load_checkpoint(tf.train.latest_checkpoint(str(tmp_path))).get_tensor("global_step") >= 6000
+
+
+def accuracies(out):
+    return [float(a) for a in re.findall(r"stopped at step \d+,.* accuracy(?: of the last batch)? ([\d.]+)", out)]
+
+
+def test_accuracy_is_that_of_tensorflows_servers(records, tmp_path):
+    """The same scripts, unchanged, on both: as good but for the noise of their seeds."""
+    shim = [sys.executable, os.path.join(ROOT, "tests", "tools", "as_tensorflow_1.py")]
+    flags = ["--ps_hosts={ps_hosts}", "--worker_hosts={worker_hosts}", "--job_name={job}", "--task_index={task}", "--folder=%s" % records, "--steps=600"]
+    for script, more in (("managed.py", []), ("queues.py", flags)):
+        got = accuracies(run(RILL, "up", "--ps", 1, "--workers", 2, "--quiet", "--grace", 20, "--", RILL, "run", SCRIPTS + "/" + script, *more))
+        wants = accuracies(run(RILL, "up", "--ps", 1, "--workers", 2, "--run-ps", "--quiet", "--grace", 20, "--", *shim, SCRIPTS + "/" + script, *more))
+        assert got and wants and abs(max(got) - max(wants)) < 0.15 and max(got) > 0.8, (script, got, wants)
 
 
 def test_mistakes_are_told(tmp_path):
