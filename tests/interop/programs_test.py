@@ -145,7 +145,7 @@ def test_supervisor_with_sync_replicas(start_cluster, tmp_path):
     cluster = start_cluster({"ps": 1, "worker": 2})
     workers = [Worker(cluster, i, 2, tmp_path, sync=True, kind="ref") for i in range(2)]
 
-    sessions, both_ready, finished = [], threading.Barrier(2, timeout=60), threading.Event()
+    supervisors, sessions, both_ready, finished = [], [], threading.Barrier(2, timeout=60), threading.Event()
 
     def program(w):
         with w.graph.as_default(), models.device_of(w.index, 1, True):
@@ -158,6 +158,7 @@ def test_supervisor_with_sync_replicas(start_cluster, tmp_path):
                 save_summaries_secs=0, summary_op=None)
             session = supervisor.prepare_or_wait_for_session(w.target, config=w.config())
             sessions.append(session)
+            supervisors.append(supervisor)
             if w.is_chief:
                 supervisor.start_queue_runners(session, [runner])
                 session.run(tokens)
@@ -167,7 +168,8 @@ def test_supervisor_with_sync_replicas(start_cluster, tmp_path):
                 finished.set()
             except (tf.errors.CancelledError, RuntimeError):
                 assert finished.is_set()
-            supervisor.request_stop()
+            for each in supervisors:  # before its session goes: a queue runner that is cut off then is no failure
+                each.request_stop()
             for each in sessions:  # the other one may wait for a token that no longer comes
                 each.close()
             supervisor.stop(close_summary_writer=False, ignore_live_threads=True)
