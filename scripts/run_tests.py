@@ -22,7 +22,6 @@ UNIT_TIMEOUT_S = 300
 FUZZ_SECONDS = 4  # for each target
 GOLDEN_TIMEOUT_S = 900
 PYTEST_TIMEOUT_S = 1200
-MAX_UNSTEADY = 3  # tests of a stage that may be run a second time
 SILENCE_TIMEOUT_S = 180  # no test ended for so long
 SANITIZERS = {
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0",
@@ -36,7 +35,7 @@ CMOCKA = re.compile(r"^\[  (PASSED|FAILED)  \] (\d+) test\(s\)", re.M)
 class Totals:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
-        self.stages, self.failures, self.unsteady = [], [], []
+        self.stages, self.failures = [], []
 
     def add(self, what, passed, failed, skipped=0):
         self.passed += passed
@@ -175,15 +174,6 @@ def follow(command, env):
         sys.stdout.flush()
 
 
-def run_again(totals, mode, command, names):
-    """Races with real TensorFlow tasks and with the machine's other work make a test fail now and then: few that pass by themselves are told, not counted."""
-    print("   once more, by themselves:", *names, flush=True)
-    _, code = follow(command + names, environment(mode))
-    if code == 0:
-        totals.unsteady += names
-    return code == 0
-
-
 def run_pytest(totals, mode, folders, *options):
     folders = [f for f in folders if any((ROOT / "tests" / f).glob("*test*.py"))]
     if not folders:
@@ -199,9 +189,6 @@ def run_pytest(totals, mode, folders, *options):
     failed = number.get("failed", 0) + number.get("error", 0)
     if code not in (0, 5) and failed == 0:  # 5: the marker selected nothing
         failed = 1
-    names = re.findall(r"^FAILED (.+?)(?: - .*)?$", text, re.M)
-    if code == 1 and failed == len(names) <= MAX_UNSTEADY and run_again(totals, mode, command[:-len(folders)], names):
-        number["passed"], failed = number.get("passed", 0) + failed, 0
     totals.add(f"pytest {mode} {' '.join(folders)}", number.get("passed", 0), failed, number.get("skipped", 0))
 
 
@@ -245,8 +232,6 @@ def print_summary(totals):
         print(f"   {passed:5} passed {failed:4} failed {took:6.0f} s  {title}")
     for what in totals.failures:
         print(f"   FAILED: {what}")
-    for name in totals.unsteady:
-        print(f"   UNSTEADY: {name} failed, and passed when it was run again")
     if totals.skipped:
         print(f"   {totals.skipped} skipped")
     print(f"{totals.passed} passed, {totals.failed} failed")
