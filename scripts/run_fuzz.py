@@ -57,12 +57,12 @@ def main():
     args = parser.parse_args()
     names = args.targets or targets()
     build(names)
-    failed = 0
+    failed = []
     for name in names:
         ok, text = run(name, args.seconds)
-        failed += not ok
+        failed += [] if ok else [name]
         print(f"   {'ok  ' if ok else 'FAIL'} {name}: {args.seconds} s" + ("" if ok else "\n" + text[-6000:]), flush=True)
-    print(f"{len(names) - failed} passed, {failed} failed")
+    print("".join(f"FAILED {name}\n" for name in failed) + f"{len(names) - len(failed)} passed, {len(failed)} failed")
     sys.exit(1 if failed else 0)
 
 

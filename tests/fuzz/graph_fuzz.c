@@ -21,7 +21,12 @@ static void compile(const Graph *g) {
     Str name = STR("/job:localhost/replica:0/task:0/device:CPU:0");
     PlacerDevice place = {.name = name, .is_local = true};
     error_free(device_name_parse(name, &place.parsed));
-    error_free(graph_place(lowered, &(PlacerOptions){.devices = &place, .device_count = 1, .soft = true}));
+    err = graph_place(lowered, &(PlacerOptions){.devices = &place, .device_count = 1, .soft = true});
+    if (err) {
+        error_free(err);
+        graph_free(lowered);
+        return;
+    }
     Device *device = cpu_device_new(STR("/job:localhost/replica:0/task:0"), 0, STR("localhost"));
     DeviceSet devices = {&device, 1};
     SessionState *state = session_state_new(&devices, STR(""), false);

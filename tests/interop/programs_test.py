@@ -203,12 +203,15 @@ def test_worker_killed_and_restarted(start_cluster, tmp_path, index):
 
     def fault():
         assert workers[index].reached.wait(60)
+        seen_before.append(len(workers[index].seen))
         cluster.task("worker", index).restart()
         workers[index].hold.set()
 
+    seen_before = []
     run_all([w.monitored for w in workers] + [fault])
-    steps = [step for step, _ in workers[index].seen]
-    assert last_step(tmp_path) >= 80 and (index == 1 or max(steps) >= 80)
+    assert last_step(tmp_path) >= 80
+    if index == 0:  # even when the other one came to the end meanwhile, the chief takes a step before it knows
+        assert len(workers[0].seen) > seen_before[0]
     check_learnt(workers)
 
 
