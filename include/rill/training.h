@@ -53,7 +53,7 @@ typedef struct RillTrainingOptions {
     RillTensor ready;       /* (optional) a string vector that is empty when all is ready; else rill_report_uninitialized */
     RillHook **hooks;       /* taken over */
     int hook_count;
-    double wait_seconds;    /* between looks at whether the chief is done; 0: 0.5 */
+    double wait_seconds;    /* between looks at whether the chief is done; 0: 0.2 */
     int64_t patience_seconds; /* for the chief, and for lost tasks to come back; 0: 7200 */
     RillSessionOptions session; /* without device_filters: of this task and the ps tasks */
 } RillTrainingOptions;
@@ -78,7 +78,7 @@ typedef struct RillSupervisorOptions {
     const char *logdir;      /* checkpoints and events; NULL: none */
     TF_Operation *init_op, *local_init_op; /* (optional) */
     RillSaver *saver;        /* (optional) */
-    double recovery_wait_seconds; /* between looks; 0: 30 as in TensorFlow */
+    double recovery_wait_seconds; /* between looks; 0: 0.2 (TensorFlow: 30) */
     int save_seconds;        /* 0: 600 */
     int summary_seconds;     /* 0: 120 */
 } RillSupervisorOptions;

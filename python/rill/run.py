@@ -2,10 +2,14 @@
 
     python -m rill.run script.py ARGUMENTS
 """
+import functools
+import inspect
 import os
 import runpy
 import sys
 import types
+
+CHIEF_WAIT_S = 0.2  # between two looks
 
 
 def _version_1(real):
@@ -31,6 +35,20 @@ def _version_1(real):
     return module
 
 
+def _wait_shortly(holder):
+    """Workers look often whether the chief is ready: with TensorFlow's 30 s the second worker begins half a minute late. What a script asks for stays."""
+    original = holder.__init__
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def init(*args, **kwargs):
+        if "recovery_wait_secs" not in signature.bind_partial(*args, **kwargs).arguments:
+            kwargs["recovery_wait_secs"] = CHIEF_WAIT_S
+        original(*args, **kwargs)
+
+    holder.__init__ = init
+
+
 def install():
     """Makes `import tensorflow` mean version 1 with Rill's servers, in this process. Returns the module."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -46,6 +64,8 @@ def install():
     for holder in (server_lib, real.compat.v1.train, real.compat.v1.distribute):
         if hasattr(holder, "Server"):
             holder.Server = Server
+    _wait_shortly(real.compat.v1.train.SessionManager)
+    _wait_shortly(real.compat.v1.train.Supervisor)
     module = _version_1(real)
     sys.modules["tensorflow"] = module
     return module

@@ -2,6 +2,8 @@
 #pragma once
 #include "rill/training.h"
 
+#define CHIEF_WAIT_SECONDS 0.2 /* between looks at whether the chief is done, unless the program says otherwise */
+
 typedef struct SessionMaker {
     RillGraph *graph;
     RillTask *task; /* NULL: on its own */

@@ -31,7 +31,7 @@ RillSupervisor *rill_supervisor_new(RillGraph *g, const RillSupervisorOptions *o
     s->summary_seconds = o->summary_seconds ? o->summary_seconds : 120;
     rill_global_step(g);
     s->maker = (SessionMaker){.graph = g, .task = o->task, .is_chief = o->task ? rill_task_is_chief(o->task) : !o->is_not_chief, .directory = s->logdir, .saver = o->saver,
-                              .wait_seconds = o->recovery_wait_seconds > 0 ? o->recovery_wait_seconds : 30, .patience_seconds = 7200};
+                              .wait_seconds = o->recovery_wait_seconds > 0 ? o->recovery_wait_seconds : CHIEF_WAIT_SECONDS, .patience_seconds = 7200};
     session_maker_set_filters(&s->maker);
     s->maker.init_op = o->init_op ? o->init_op : rill_init_op(g);
     s->maker.local_init_op = o->local_init_op ? o->local_init_op : rill_local_init_op(g);

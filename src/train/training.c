@@ -102,7 +102,7 @@ static void fill_maker(RillTraining *t, RillGraph *g, const RillTrainingOptions 
         if (t->hooks[i]->begin) t->hooks[i]->begin(t->hooks[i], g);
     t->step_value = rill_variable_value(rill_global_step(g));
     *m = (SessionMaker){.graph = g, .task = o->task, .is_chief = !o->task || rill_task_is_chief(o->task), .directory = t->directory, .saver = o->saver,
-                        .wait_seconds = o->wait_seconds > 0 ? o->wait_seconds : 0.5, .patience_seconds = o->patience_seconds > 0 ? o->patience_seconds : 7200,
+                        .wait_seconds = o->wait_seconds > 0 ? o->wait_seconds : CHIEF_WAIT_SECONDS, .patience_seconds = o->patience_seconds > 0 ? o->patience_seconds : 7200,
                         .session = o->session};
     session_maker_set_filters(m);
     m->init_op = o->init_op ? o->init_op : rill_init_op(g);

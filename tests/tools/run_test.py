@@ -40,6 +40,18 @@ def test_standalone_and_placed():
     assert first > 2 and last < 0.6
 
 
+def test_workers_look_often_whether_the_chief_is_ready(tmp_path):
+    script = tmp_path / "waits.py"
+    script.write_text("""import tensorflow as tf
+a, b = tf.train.SessionManager(), tf.train.SessionManager(recovery_wait_secs=7)
+tf.constant(0)
+c = tf.train.Supervisor(is_chief=False)
+d = tf.train.Supervisor(is_chief=False, recovery_wait_secs=8)
+print([x._recovery_wait_secs for x in (a, b)] + [x.session_manager._recovery_wait_secs for x in (c, d)])
+""")
+    assert "[0.2, 7, 0.2, 8]" in run(RILL, "run", script)
+
+
 def test_managed(tmp_path):
     out = run(RILL, "up", "--ps", 1, "--workers", 2, "--run-ps", "--grace", 60, "--quiet", "--", RILL, "run", SCRIPTS + "/managed.py", "--logdir=%s" % tmp_path)
     assert len(re.findall(r"worker:\d stopped at step", out)) == 2 and "have not ended" not in out, out  # the ps, which joined, has ended by itself
