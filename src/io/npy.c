@@ -158,6 +158,7 @@ Error *npy_parse(Str bytes, const char *path, Tensor **out) {
     size_t item = (size_t)h.size * (h.letter == 'U' ? 4 : 1);
     size_t have = bytes.len - start - length;
     int64_t count = shape_count(&h.shape);
+    if (!item && count > 0) return error_unimplemented("%s: %lld elements of no bytes", path, (long long)count); /* else a short file could ask for any memory */
     if (item && (size_t)count > have / item)
         return error_new(CODE_DATA_LOSS, "%s has fewer than the %lld elements it says", path, (long long)count);
     Tensor *t = NULL;

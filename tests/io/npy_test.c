@@ -43,6 +43,19 @@ static void a_cut_npy_file_is_refused(void **state) {
     remove(path);
 }
 
+static void elements_of_no_bytes_are_refused(void **state) {
+    (void)state;
+    static const char header[] = "{'descr': '<U0', 'fortran_order': False, 'shape': (66666, 66)}";
+    StrBuf file = {0};
+    strbuf_add(&file, (Str){"\x93NUMPY\1\0", 8});
+    strbuf_addc(&file, (char)(sizeof header - 1));
+    strbuf_addc(&file, 0);
+    strbuf_add(&file, (Str){header, sizeof header - 1});
+    Tensor *t = NULL;
+    expect_error(npy_parse(strbuf_str(&file), "short.npy", &t), CODE_UNIMPLEMENTED, "4399956 elements of no bytes");
+    strbuf_clear(&file);
+}
+
 static void strings_that_cannot_be_kept_are_refused(void **state) {
     (void)state;
     Tensor *t = tensor_scalar_str(STR("a\0"));
@@ -53,6 +66,7 @@ static void strings_that_cannot_be_kept_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cut_npy_file_is_refused),
+        cmocka_unit_test(elements_of_no_bytes_are_refused),
         cmocka_unit_test(strings_that_cannot_be_kept_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
