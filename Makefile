@@ -39,6 +39,7 @@ HEADERS := $(patsubst include/%,%,$(wildcard include/*.h include/*/*.h include/*
 TF_NAMES := libtensorflow.so.2 libtensorflow_cc.so.2 libtensorflow_framework.so.2
 VERSION := $(shell sed -n 's/.*"rill \([0-9.]*\).*/\1/p' src/tools/cmd_version.c)
 
+BENCH_BIN := $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
 EXAMPLES := $(patsubst examples/c/%.c,$(B)/examples/%,$(filter-out %_data.c,$(wildcard examples/c/*.c)))
 
 .PHONY: all examples demo-python lib tests demo test unit fuzz check bench install deps clean
@@ -79,9 +80,11 @@ check:
 	@python3 scripts/check_layers.py
 	@python3 scripts/check_sizes.py
 
+# Beside TensorFlow, PyTorch and JAX, taking turns; writes docs/benchmarks.md. BENCH="steps transfer": only these groups.
 bench: all
-	@scripts/install_deps.sh test
-	@for b in bench/*.py; do echo "== $$b"; MODE=$(MODE) .venv/bin/python $$b || exit 1; done
+	@scripts/install_deps.sh bench
+	@$(MAKE) -s --no-print-directory $(PARALLEL) $(BENCH_BIN)
+	@MODE=$(MODE) .venv/bin/python bench/run.py $(BENCH)
 
 # Program, libraries, headers, man page, completion, demo. PREFIX=/usr/local; DESTDIR for packagers.
 install: DEST = $(DESTDIR)$(PREFIX)
@@ -154,6 +157,11 @@ $(B)/examples/%: examples/c/%.c examples/c/digits_data.c $(B)/librill.a
 	@mkdir -p $(@D)
 	@echo "CC $<"
 	@$(CC) -std=gnu17 -D_GNU_SOURCE $(FLAGS_$(MODE)) $(WARN) -pthread -Iinclude -MMD -MP $< examples/c/digits_data.c $(B)/librill.a -o $@ $(LIBS)
+
+$(B)/bench/%: bench/%.c
+	@mkdir -p $(@D)
+	@echo "CC $<"
+	@$(CC) -std=gnu17 -D_GNU_SOURCE $(FLAGS_$(MODE)) $(WARN) $< -o $@ -ldnnl -lm -pthread
 
 -include $(EXAMPLES:=.d) $(LIB_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(TEST_BIN:=.d)
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# install_deps.sh build|test: installs what the build or the tests need: Debian packages and, for test, the Python environment .venv.
+# install_deps.sh build|test|bench: installs what the build, the tests or the benchmark need: Debian packages, for test the Python environment .venv,
+# for bench also build/peers, another one, with PyTorch and JAX.
 # Does nothing, quickly, when all is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -7,6 +8,7 @@ cd "$(dirname "$0")/.."
 BUILD="gcc make pkg-config protobuf-compiler protobuf-c-compiler libprotobuf-c-dev libnghttp2-dev libuv1-dev libdnnl-dev zlib1g-dev libsnappy-dev libcjson-dev libpng-dev libjpeg62-turbo-dev libgif-dev"
 TEST="$BUILD clang-14 libclang-rt-14-dev llvm-14 libcmocka-dev iproute2 python3 python3-venv zsh"
 REQUIREMENTS=scripts/test_requirements.txt
+PEERS=scripts/bench_requirements.txt
 
 die() {
     echo "install_deps.sh: $*" >&2
@@ -76,11 +78,31 @@ install_venv() {
     echo "$want" >.venv/rill-stamp
 }
 
+# What the benchmark measures besides TensorFlow. Rows of a peer that cannot be installed are left out.
+install_peers() {
+    local want
+    want=$(sha256sum <$PEERS | cut -d' ' -f1)
+    [ "$(cat build/peers/rill-stamp 2>/dev/null)" != "$want" ] || return 0
+    echo "making build/peers: $(tr '\n' ' ' <$PEERS)"
+    mkdir -p build
+    "$(find_python)" -m venv build/peers
+    if build/peers/bin/python -m pip -q --disable-pip-version-check --no-input install -r $PEERS; then
+        echo "$want" >build/peers/rill-stamp
+    else
+        echo "install_deps.sh: not all peers of the benchmark could be installed" >&2
+    fi
+}
+
 case "${1:-}" in
     build) install_packages $BUILD ;;
     test)
         install_packages $TEST
         install_venv
         ;;
-    *) die "usage: install_deps.sh build|test" ;;
+    bench)
+        install_packages $TEST
+        install_venv
+        install_peers
+        ;;
+    *) die "usage: install_deps.sh build|test|bench" ;;
 esac

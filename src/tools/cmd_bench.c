@@ -1,218 +1,161 @@
-/* cmd_bench.c: rill bench: what a cluster of one ps and one worker does on this machine, now. */
+/* cmd_bench.c: rill bench: a ps and a worker measured on this machine, or a graph from a file at any server. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
-#include "cluster/client_session.h"
-#include "rill/graph.h"
-#include "rill/variable.h"
+#include "ops/op_list.h"
+#include "tools/bench_pair.h"
 #include "tools/command.h"
-#include "tools/local_servers.h"
+#include "tools/load_generator.h"
 #include "tools/report.h"
 
 static const char usage[] =
-    "bench [--seconds N] [--mb N] [--json]\n\n"
-    "Starts a ps and a worker on this machine, a process each, and measures: the time until both accept calls, the time of CreateSession,\n"
+    "bench [FILE CASE] [FLAGS]\n\n"
+    "Without FILE: starts a ps and a worker on this machine, a process each, and measures: the time until both accept calls, the time of CreateSession,\n"
     "small steps (the worker makes a number, the ps adds it to a variable) one after the other, the worker's pulls of a large variable of the ps\n"
-    "(median of 5), and resident memory. The numbers are those of this run; a busy machine gives others.\n";
-
-enum { PULLS = 5, WARM_STEPS = 20 };
+    "(median of 5), and resident memory. The numbers are those of this run; a busy machine gives others.\n\n"
+    "With FILE: runs one step of a graph over and over, at the task that --target names, which may be Rill's or TensorFlow's, else in this process.\n"
+    "FILE is JSON: {\"graph\": \"graph.pb\", \"cases\": {\"CASE\": {\"init\": [[\"init\"]], \"feeds\": {\"x:0\": \"x.npy\"}, \"fetches\": [\"loss:0\"],\n"
+    "\"targets\": [\"train\"]}}}; graph.pb is a GraphDef, and paths are those beside FILE. Told are steps a second, the time of a step, and CPU time\n"
+    "of a step, by process.\n";
 
 typedef struct Options {
-    int64_t seconds, megabytes;
-    bool as_json, help;
+    int64_t seconds, megabytes, steps, warm_steps;
+    const char *target;
+    FlagList pids;
+    bool as_json, lines, help;
 } Options;
 
-typedef struct Memory {
-    int64_t idle, peak; /* bytes */
-} Memory;
+/* ---- A graph from a file ---- */
 
-typedef struct Numbers {
-    double start_ms, session_ms, steps_per_s, pull_mb_per_s;
-    int64_t steps;
-    Memory ps, worker;
-} Numbers;
-
-typedef struct BenchGraph {
-    TF_Buffer *def;
-    char *init, *step, *pull; /* nodes to run */
-} BenchGraph;
-
-/* ---- The graph ---- */
-
-static char *name_of(TF_Operation *op) {
-    return xstrdup(op ? TF_OperationName(op) : "");
+static void report_start(cJSON *json, const LoadStart *s) {
+    report_double(json, "create_ms", s->create_ms);
+    report_double(json, "init_ms", s->init_ms);
+    report_double(json, "extend_ms", s->extend_ms);
+    report_double(json, "first_ms", s->first_ms);
 }
 
-static Error *bench_graph_init(BenchGraph *b, int64_t megabytes) {
-    RillGraph *g = rill_graph_new();
-    rill_device_push(g, "/job:ps/task:0");
-    RillVariable *small = rill_variable(g, "small", NULL, 0, &(RillVariableOptions){.init = {.kind = RILL_INIT_ZEROS}});
-    RillVariable *large = rill_variable(g, "large", (int64_t[]){megabytes * 250000}, 1, &(RillVariableOptions){.init = {.kind = RILL_INIT_ONES}});
-    rill_device_push(g, "/job:worker/task:0");
-    RillTensor number = rill_identity(g, rill_const_f32(g, 1), "number");
-    RillTensor pulled = large ? rill_identity(g, rill_variable_value(large), "pulled") : (RillTensor){0};
-    rill_device_pop(g);
-    TF_Operation *step = small ? rill_assign_add(g, small, number) : NULL, *init = rill_init_op(g);
-    rill_device_pop(g);
-    *b = (BenchGraph){TF_NewBuffer(), name_of(init), name_of(step), name_of(pulled.oper)};
-    Error *err = rill_graph_failed(g) ? error_internal("%s", rill_graph_message(g)) : NULL;
-    TF_Status *status = TF_NewStatus();
-    if (!err) TF_GraphToGraphDef(rill_graph_tf(g), b->def, status);
-    if (!err && TF_GetCode(status) != TF_OK) err = error_internal("%s", TF_Message(status));
-    TF_DeleteStatus(status);
-    rill_graph_free(g);
-    return err;
+static void report_numbers(cJSON *json, const LoadWindow *w, const LoadNumbers *n) {
+    report_int(json, "steps", n->steps);
+    report_double(json, "seconds", n->seconds);
+    report_double(json, "steps_per_s", (double)n->steps / n->seconds);
+    report_double(json, "median_us", n->median_us);
+    report_double(json, "p90_us", n->p90_us);
+    report_double(json, "least_us", n->least_us);
+    report_double(json, "client_cpu_us", n->client_cpu_us);
+    cJSON *cpu = report_array(json, "server_cpu_us");
+    for (int i = 0; i < w->pid_count; i++) report_double(cpu, NULL, n->server_cpu_us[i]);
 }
 
-static void bench_graph_clear(BenchGraph *b) {
-    if (b->def) TF_DeleteBuffer(b->def);
-    free(b->init);
-    free(b->step);
-    free(b->pull);
+static void print_text(const LoadWindow *w, const LoadNumbers *n, const LoadStart *s) {
+    printf("CreateSession             %10.1f ms\n", s->create_ms);
+    printf("first step                %10.1f ms\n", s->first_ms);
+    printf("steps                     %10.0f a second (%lld in %.2f s)\n", (double)n->steps / n->seconds, (long long)n->steps, n->seconds);
+    printf("a step                    %10.1f us median, %.1f at least, %.1f for 90 of 100\n", n->median_us, n->least_us, n->p90_us);
+    printf("CPU a step, client        %10.1f us\n", n->client_cpu_us);
+    for (int i = 0; i < w->pid_count; i++) printf("CPU a step, process %-8d %7.1f us\n", (int)w->pids[i], n->server_cpu_us[i]);
 }
 
-/* ---- Measuring ---- */
-
-/* A field of /proc/PID/status, in bytes; 0 when the process is gone. */
-static int64_t memory_of(const TaskProcess *p, const char *field) {
-    char path[64], line[256];
-    snprintf(path, sizeof path, "/proc/%d/status", (int)p->pid);
-    FILE *f = fopen(path, "r");
-    long long kib = 0;
-    while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, field, strlen(field)) == 0) sscanf(line + strlen(field), ": %lld", &kib);
-    if (f) fclose(f);
-    return kib * 1024;
-}
-
-static Error *run_node(ClientSession *s, const char *node) {
-    Str target = str_of(node);
-    ClientStep step = {.signature = {.targets = &target, .target_count = 1}};
-    return client_session_run(s, &step, NULL, NULL);
-}
-
-static Error *measure_steps(ClientSession *s, const char *node, int64_t seconds, Numbers *n) {
+/* A window for every line of standard input: "SECONDS" or "SECONDS STEPS". */
+static Error *answer_lines(LoadGenerator *g, LoadWindow *w, const LoadStart *start) {
+    char line[256];
+    cJSON *json = cJSON_CreateObject();
+    report_start(json, start);
+    report_print_line(json);
     Error *err = NULL;
-    for (int i = 0; !err && i < WARM_STEPS; i++) err = run_node(s, node);
-    int64_t began = clock_mono_ns(), now = began;
-    while (!err && now - began < seconds * 1000000000) {
-        err = run_node(s, node);
-        now = clock_mono_ns();
-        n->steps++;
+    while (!err && fgets(line, sizeof line, stdin)) {
+        long long steps = 0;
+        double seconds = 0;
+        if (sscanf(line, "%lf %lld", &seconds, &steps) < 1 || seconds <= 0) return error_invalid("'%s' is not SECONDS [STEPS]", strtok(line, "\n"));
+        w->seconds = seconds;
+        w->max_steps = steps;
+        LoadNumbers n;
+        err = load_generator_run(g, w, &n);
+        if (err) break;
+        json = cJSON_CreateObject();
+        report_numbers(json, w, &n);
+        report_print_line(json);
+        free(n.server_cpu_us);
     }
-    if (!err) n->steps_per_s = (double)n->steps * 1e9 / (double)(now - began);
     return err;
 }
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static Error *measure_pulls(ClientSession *s, const char *node, int64_t megabytes, Numbers *n) {
-    double rates[PULLS];
-    Error *err = run_node(s, node); /* connections and the graph are made */
-    for (int i = 0; !err && i < PULLS; i++) {
-        int64_t began = clock_mono_ns();
-        err = run_node(s, node);
-        rates[i] = (double)megabytes * 1e9 / (double)(clock_mono_ns() - began);
-    }
+static Error *measure_once(LoadGenerator *g, const LoadWindow *w, const LoadStart *start, bool as_json) {
+    LoadNumbers n;
+    Error *err = load_generator_run(g, w, &n);
     if (err) return err;
-    qsort(rates, PULLS, sizeof rates[0], by_value);
-    n->pull_mb_per_s = rates[PULLS / 2];
+    if (as_json) {
+        cJSON *json = cJSON_CreateObject();
+        report_start(json, start);
+        report_numbers(json, w, &n);
+        report_print(json);
+    } else {
+        print_text(w, &n, start);
+    }
+    free(n.server_cpu_us);
     return NULL;
 }
 
-static Error *measure_session(const LocalServers *servers, const BenchGraph *b, const Options *o, Numbers *n) {
-    char target[64];
-    snprintf(target, sizeof target, "grpc://127.0.0.1:%d", servers->cluster.tasks[0].port);
-    ClientSession *s = NULL;
-    ClientSessionOptions options = {.target = str_of(target)};
-    int64_t began = clock_mono_ns();
-    Error *err = client_session_open(&options, (Str){b->def->data, b->def->length}, &s);
-    n->session_ms = (double)(clock_mono_ns() - began) / 1e6;
-    if (!err) err = run_node(s, b->init);
-    if (!err) err = measure_steps(s, b->step, o->seconds, n);
-    if (!err) err = measure_pulls(s, b->pull, o->megabytes, n);
-    if (s) client_session_free(s);
+static Error *bench_file(const char *path, const char *name, const Options *o) {
+    BenchCase c;
+    Error *err = bench_case_read(path, name, &c);
+    if (err) return err;
+    pid_t *pids = xcalloc((size_t)o->pids.count + 1, sizeof *pids);
+    for (int i = 0; i < o->pids.count; i++) pids[i] = (pid_t)atoi(o->pids.items[i]);
+    LoadWindow window = {.seconds = (double)o->seconds, .max_steps = o->steps, .pids = pids, .pid_count = o->pids.count};
+    LoadStart start = {0};
+    LoadGenerator *g = NULL;
+    err = load_generator_new(&c, &(LoadOptions){.target = o->target, .warm_steps = o->warm_steps}, &start, &g);
+    if (!err) err = o->lines ? answer_lines(g, &window, &start) : measure_once(g, &window, &start, o->as_json);
+    load_generator_free(g);
+    free(pids);
+    bench_case_clear(&c);
     return err;
 }
 
-static Error *measure(const Options *o, Numbers *n) {
-    BenchGraph b = {0};
-    Error *err = bench_graph_init(&b, o->megabytes);
-    LocalServers servers = {0};
-    int64_t began = clock_mono_ns();
-    if (!err) err = local_servers_start(&servers, &(LocalJobs){.workers = 1, .ps = 1}, 0);
-    n->start_ms = (double)(clock_mono_ns() - began) / 1e6;
-    if (!err) {
-        const TaskProcess *worker = &servers.processes[0], *ps = &servers.processes[1];
-        n->worker.idle = memory_of(worker, "VmRSS");
-        n->ps.idle = memory_of(ps, "VmRSS");
-        err = measure_session(&servers, &b, o, n);
-        n->worker.peak = memory_of(worker, "VmHWM");
-        n->ps.peak = memory_of(ps, "VmHWM");
-        local_servers_end(&servers);
-    }
-    bench_graph_clear(&b);
-    return err;
-}
+/* ---- The command ---- */
 
-/* ---- Showing ---- */
-
-static void print_json(const Options *o, const Numbers *n) {
-    cJSON *json = cJSON_CreateObject();
-    report_double(json, "start_ms", n->start_ms);
-    report_double(json, "create_session_ms", n->session_ms);
-    report_double(json, "small_steps_per_s", n->steps_per_s);
-    report_int(json, "small_steps", n->steps);
-    report_double(json, "pull_mb_per_s", n->pull_mb_per_s);
-    report_int(json, "pull_mb", o->megabytes);
-    report_int(json, "ps_idle_bytes", n->ps.idle);
-    report_int(json, "ps_peak_bytes", n->ps.peak);
-    report_int(json, "worker_idle_bytes", n->worker.idle);
-    report_int(json, "worker_peak_bytes", n->worker.peak);
-    report_print(json);
-}
-
-static void print_memory(const char *task, const Memory *m) {
-    char *idle = report_size((uint64_t)m->idle), *peak = report_size((uint64_t)m->peak);
-    printf("memory, %-6s            %10s idle, %s at most\n", task, idle, peak);
-    free(idle);
-    free(peak);
-}
-
-static void print_text(const Options *o, const Numbers *n) {
-    printf("start of ps and worker    %10.1f ms\n", n->start_ms);
-    printf("CreateSession             %10.1f ms\n", n->session_ms);
-    printf("small steps               %10.0f a second, one after the other\n", n->steps_per_s);
-    printf("pull of %4lld MB           %10.0f MB/s\n", (long long)o->megabytes, n->pull_mb_per_s);
-    print_memory("ps", &n->ps);
-    print_memory("worker", &n->worker);
+static const char *mistake(const Options *o, int word_count) {
+    int64_t pid;
+    if (o->seconds < 1 || o->seconds > 3600 || o->megabytes < 1 || o->megabytes > 2000) return "--seconds takes 1 to 3600, --mb 1 to 2000";
+    if (o->steps < 0 || o->warm_steps < 0) return "--steps and --warm take 0 and more";
+    for (int i = 0; i < o->pids.count; i++)
+        if (!str_to_int64(str_of(o->pids.items[i]), &pid) || pid < 1) return "--pid takes the number of a process";
+    if (word_count == 1) return "the name of a case is missing";
+    return NULL;
 }
 
 int cmd_bench(int argc, char **argv) {
-    Options o = {.seconds = 2, .megabytes = 100};
+    Options o = {.seconds = 2, .megabytes = 100, .warm_steps = 10, .target = ""};
     const Flag flags[] = {
-        {"seconds", FLAG_INT, &o.seconds, "N", "how long small steps are run (2)"},
+        {"seconds", FLAG_INT, &o.seconds, "N", "how long steps are run (2)"},
         {"mb", FLAG_INT, &o.megabytes, "N", "size of the large variable, in MB (100)"},
+        {"target", FLAG_STRING, &o.target, "grpc://HOST:PORT", "the task that runs the steps of FILE (this process)"},
+        {"steps", FLAG_INT, &o.steps, "N", "steps of FILE at most (any number)"},
+        {"warm", FLAG_INT, &o.warm_steps, "N", "steps of FILE before it is measured, after the first (10)"},
+        {"pid", FLAG_LIST, &o.pids, "PID", "tell CPU time of this process too; may be given several times"},
+        {"lines", FLAG_BOOL, &o.lines, NULL, "for programs: measures FILE for each line \"SECONDS [STEPS]\" on standard input, answers with one of JSON"},
         {"json", FLAG_BOOL, &o.as_json, NULL, "for programs"},
         {"help", FLAG_BOOL, &o.help, NULL, "print this"},
         {0},
     };
+    const char *words[2];
     int count, code;
-    if (!command_parse(flags, usage, argc, argv, NULL, 0, 0, &count, &code)) return code;
-    if (o.seconds < 1 || o.seconds > 3600 || o.megabytes < 1 || o.megabytes > 2000) {
-        fprintf(stderr, "rill bench: --seconds takes 1 to 3600, --mb 1 to 2000\n");
+    if (!command_parse(flags, usage, argc, argv, words, 0, 2, &count, &code)) {
+        flag_list_clear(&o.pids);
+        return code;
+    }
+    const char *wrong = mistake(&o, count);
+    Error *err = NULL;
+    if (!wrong) {
+        ops_register_all();
+        err = count ? bench_file(words[0], words[1], &o) : bench_pair(&(BenchPairOptions){o.seconds, o.megabytes, o.as_json});
+    }
+    flag_list_clear(&o.pids);
+    if (wrong) {
+        fprintf(stderr, "rill bench: %s\n", wrong);
         return EXIT_USAGE;
     }
-    Numbers n = {0};
-    Error *err = measure(&o, &n);
-    if (err) return command_failed("bench", err);
-    if (o.as_json) print_json(&o, &n);
-    else print_text(&o, &n);
-    return 0;
+    return err ? command_failed("bench", err) : 0;
 }

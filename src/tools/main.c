@@ -8,7 +8,7 @@ const Command commands[] = {
     {"serve", cmd_serve, "runs one task of a cluster", NULL},
     {"up", cmd_up, "runs a whole cluster on this machine, with a program on every task", NULL},
     {"demo", cmd_demo, "trains a digit classifier on a cluster on this machine", NULL},
-    {"bench", cmd_bench, "measures a ps and a worker on this machine", NULL},
+    {"bench", cmd_bench, "measures a ps and a worker on this machine, or a graph at any server", NULL},
     {"run", cmd_run, "runs a TensorFlow 1-style script with Rill servers", NULL},
     {"stop", cmd_stop, "ends every task of a running cluster", NULL},
     {"status", cmd_status, "shows the tasks, devices and sessions of a running cluster", NULL},

@@ -80,6 +80,14 @@ void report_print(cJSON *take) {
     cJSON_Delete(take);
 }
 
+void report_print_line(cJSON *take) {
+    char *text = cJSON_PrintUnformatted(take);
+    puts(text);
+    fflush(stdout);
+    cJSON_free(text);
+    cJSON_Delete(take);
+}
+
 char *report_size(uint64_t bytes) {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
     if (bytes < 1024) return xasprintf("%llu B", (unsigned long long)bytes);

@@ -16,7 +16,8 @@ void report_shape(cJSON *to, const char *name,
 void report_values(cJSON *to, const char *name, const Tensor *v); /* nested lists */
 cJSON *report_object(cJSON *to, const char *name);                /* a new object in it */
 cJSON *report_array(cJSON *to, const char *name);
-void report_print(cJSON *take); /* on standard output; frees it */
+void report_print(cJSON *take);      /* on standard output; frees it */
+void report_print_line(cJSON *take); /* the same, on one line, at once */
 
 char *report_size(uint64_t bytes);                            /* "1.5 MiB", malloced */
 char *report_type(DataType dtype, const PartialShape *shape); /* "float[2,3]", malloced */

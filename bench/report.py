@@ -1,0 +1,96 @@
+"""Writes docs/benchmarks.md from docs/benchmarks.json: the ratios first, then what they are made of."""
+import os
+
+import machine
+import stage
+
+PAGE = os.path.join(stage.ROOT, "docs", "benchmarks.md")
+PEERS = {"rill": "Rill", "tensorflow": "TensorFlow", "tensorflow_xla": "TensorFlow XLA", "torch": "PyTorch", "torch_compile": "torch.compile", "jax": "JAX", "onednn": "oneDNN"}
+
+INTRODUCTION = """# Benchmarks
+
+Rill beside TensorFlow 2.21 and others, measured by `make bench`. Written by `bench/run.py` from [benchmarks.json](benchmarks.json): nothing here is typed by hand, and what was not
+measured says so.
+
+- All contenders of a row run in the same minutes on the same machine and take turns, window by window, after a window that is not counted. A **ratio** is what the peer takes divided by
+  what Rill takes in the same round, median over the rounds, with the least and the most: above 1 Rill is faster. The target of every row is to be above it.
+- Steps on servers are driven by the same load generator in C (`rill bench FILE CASE --target grpc://...`) with the same GraphDef; TensorFlow is its own server (`tf.distribute.Server`),
+  as it comes, oneDNN included. Rows "Python client" use `tf.compat.v1.Session`. CPU is that of all server processes for one step.
+- A row is marked *busy* when others used more than %d %% of the cores, more than %d %% was stolen, or the ratios of its rounds differ by more than half: do not judge by it.
+- `make bench BENCH="steps local_mlp"` runs some groups; `bench/run.py --help` lists them.
+""" % (100 * machine.BUSY_SHARE, 100 * machine.STEAL_SHARE)
+
+TITLES = {
+    "steps": "Small steps, 1 ps + 1 worker",
+    "transfer": "Transfers, 1 ps + 1 worker",
+    "python": "Python client, 1 ps + 1 worker",
+    "cluster": "Training on a cluster",
+    "local": "Training in one process",
+}
+
+
+def duration(us):
+    for unit, size in ("s", 1e6), ("ms", 1e3):
+        if us >= size:
+            return "%.3g %s" % (us / size, unit) if us < 100 * size else "%.0f %s" % (us / size, unit)
+    return "%.3g µs" % us
+
+
+def value(row, us):
+    return duration(us) if row["unit"] == "µs" else "%.4g %s" % (us, row["unit"])
+
+
+def ratio_cell(r):
+    text = "%.2f (%.2f–%.2f)" % (r["median"], r["least"], r["most"])
+    return "**%s**" % text if r["median"] >= 1 else text
+
+
+def table(rows):
+    peers = []
+    for row in rows:
+        peers += [p for p in row["ratios"] if p not in peers]
+    with_cpu = any("cpu" in r for r in rows)
+    head = ["", "target"] + ["ratio to " + PEERS[p] for p in peers] + ["Rill"] + [PEERS[p] for p in peers] + (["CPU: Rill / TensorFlow"] if with_cpu else []) + [""]
+    lines = ["| %s |" % " | ".join(head), "|---|" + "---:|" * (len(head) - 2) + "---|"]
+    for row in rows:
+        cells = [row["title"], "> %g" % row.get("target", 1)]
+        cells += [ratio_cell(row["ratios"][p]) if p in row["ratios"] else "–" for p in peers]
+        cells += [value(row, row["costs"][p]["median"]) if p in row["costs"] else "–" for p in ["rill"] + peers]
+        if with_cpu:
+            cells.append(" / ".join(duration(c["median"]) for c in row["cpu"].values()) if "cpu" in row else "–")
+        cells.append("*busy*: " + row["problem"] if row["problem"] else "")
+        lines.append("| %s |" % " | ".join(cells))
+    return lines
+
+
+def limits_table(limits):
+    sizes = list(limits["us"]["tcp"])
+    names = {"tcp": "TCP on loopback, request and answer", "unix": "Unix socket, request and answer", "memcpy": "copy in memory"}
+    lines = ["", "What the machine allows, by own small programs in the same run%s:" % (" (*busy*: %s)" % limits["problem"] if limits["problem"] else ""), "",
+             "| | %s |" % " | ".join(sizes), "|---|" + "---:|" * len(sizes)]
+    return lines + ["| %s | %s |" % (names[n], " | ".join(duration(us[s]) for s in sizes)) for n, us in limits["us"].items()]
+
+
+def write(results, groups):
+    m = results["machine"]
+    lines = [INTRODUCTION, "Machine: %s, %d cores, %d GiB, Linux %s, %s." % (m["cpu"], m["cores"], m["memory_gib"], m["kernel"], m["compiler"])]
+    by_group = {}
+    for row in results["rows"].values():
+        by_group.setdefault(row["group"], []).append(row)
+    for group, title in TITLES.items():
+        rows = by_group.get(group)
+        lines += ["", "## " + title, ""]
+        lines += table(rows) + ["", "Measured %s." % dates(rows)] if rows else ["Not measured yet."]
+        if group == "transfer" and "limits" in results:
+            lines += limits_table(results["limits"])
+    missing = [name for name in groups if name not in results.get("groups", {})]
+    if missing:
+        lines += ["", "Groups not measured whole yet: " + ", ".join("`%s`" % n for n in missing) + "."]
+    with open(PAGE, "w") as f:
+        f.write("\n".join(lines) + "\n")
+
+
+def dates(rows):
+    """When, and of which commit."""
+    seen = sorted({"%s UTC (commit %s)" % (r["date"], r["commit"]) for r in rows})
+    return seen[0] if len(seen) == 1 else "%s to %s" % (seen[0], seen[-1])

@@ -1,0 +1,57 @@
+"""Rows of training steps: on clusters, and in one process."""
+import contest
+import graphs
+import models
+import stage
+
+
+def team(s, kind, model, workers, sync):
+    """The load generators of all workers, ready. The chief comes first: it gives the variables their values."""
+    cluster = s.cluster(kind, 2)
+    members = []
+    try:
+        for w in range(workers):
+            cases = graphs.worker_model(stage.GRAPHS, model, w, workers, sync)
+            pids = [cluster.task("worker", w).pid] + ([cluster.task("ps").pid] if w == 0 else [])
+            members.append(contest.generator(cases, "train", cluster.target("worker", w), pids, warm=0).wait_ready())
+    except BaseException:
+        for m in members:
+            m.close()
+        raise
+    return contest.Team(members)
+
+
+def on_cluster(s, model, workers, sync):
+    contenders = {}
+    for name, kind in ("rill", "rill"), ("tensorflow", "tf"):
+        contenders[name] = team(s, kind, model, workers, sync)
+    key = "%s_%s%d" % (model, "sync" if sync else "async", workers)
+    how = "1 ps + %d worker%s, %s" % (workers, "s" * (workers > 1), "in step" if sync else "each on its own")
+    s.contest(key, "cluster", "%s: %s" % (models.MODELS[model].title, how), contenders, max(s.seconds, 0.6), model=model)
+
+
+def cluster_rows(model):
+    def rows(s):
+        for sync in False, True:
+            for workers in 1, 2:
+                on_cluster(s, model, workers, sync)
+    rows.__doc__ = "Training on 1 ps and 1 or 2 workers: " + models.MODELS[model].title
+    return rows
+
+
+def local_rows(model):
+    def rows(s):
+        cases = graphs.local_model(stage.GRAPHS, model)
+        contenders = {
+            "rill": contest.generator(cases, "train"),
+            "tensorflow": contest.python("python_client.py", cases, "train", ""),
+            "tensorflow_xla": contest.python("python_client.py", cases, "train", "", environment={"RILL_BENCH_XLA": "1", "TF_XLA_FLAGS": "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit"}),
+        }
+        s.contest("local_" + model, "local", models.MODELS[model].title, contenders, max(s.seconds, 0.6), with_cpu=False, model=model)
+    rows.__doc__ = "Training in one process: " + models.MODELS[model].title
+    return rows
+
+
+NAMES = ["softmax", "mlp", "lenet", "resnet20", "lstm", "embedding"]
+GROUPS = {"cluster_" + m: cluster_rows(m) for m in NAMES}
+GROUPS.update({"local_" + m: local_rows(m) for m in NAMES})

@@ -1,0 +1,70 @@
+"""Rows of small steps and of transfers between a ps and a worker."""
+import json
+import os
+import subprocess
+
+import contest
+import graphs
+import machine
+import stage
+
+TITLES = {
+    "empty_worker": "empty step on the master's own task",
+    "empty_ps": "empty step on a remote ps",
+    "barrier": "barrier, ps and worker wait for each other",
+    "pull": "pull of %s, ps to worker",
+    "push": "push of %s, worker to ps",
+    "fetch": "fetch of %s from the ps",
+}
+
+
+def title(case):
+    kind, _, size = case.partition("_")
+    if case in TITLES:
+        return TITLES[case]
+    return TITLES[kind] % size.replace("B", " B").replace("K ", " K").replace("M ", " M")
+
+
+def c_client(s, group, case, seconds=None):
+    cases = graphs.steps(stage.GRAPHS)
+    contenders = {}
+    for name, kind in ("rill", "rill"), ("tensorflow", "tf"):
+        cluster = s.cluster(kind)
+        contenders[name] = contest.generator(cases, case, cluster.target(), stage.pids(cluster), warm=3)
+    s.contest(case, group, title(case), contenders, seconds)
+
+
+def python_client(s, case, seconds=None):
+    cases = graphs.steps(stage.GRAPHS)
+    contenders = {}
+    for name, kind in ("rill", "rill"), ("tensorflow", "tf"):
+        cluster = s.cluster(kind)
+        contenders[name] = contest.python("python_client.py", cases, case, cluster.target(), *stage.pids(cluster))
+    s.contest("python_" + case, "python", title(case) + ", Python client", contenders, seconds)
+
+
+def steps(s):
+    """Empty steps and barriers, C client."""
+    for case in "empty_worker", "empty_ps", "barrier":
+        c_client(s, "steps", case)
+
+
+def limits(s):
+    """What sockets and memory of this machine allow, by size."""
+    program = os.path.join(stage.ROOT, "build", os.environ.get("MODE", "release"), "bench", "limits")
+    with machine.Watch() as watch:
+        us = json.loads(subprocess.run([program], capture_output=True, text=True, check=True).stdout)
+    s.record_limits({name: dict(zip(graphs.SIZES, values)) for name, values in us.items()}, watch)
+
+
+def transfer(s):
+    """Pulls and pushes of 4 B to 100 MB, C client; the limits of sockets and memory."""
+    limits(s)
+    for case in [kind + "_" + size for kind in ("pull", "push") for size in graphs.SIZES]:
+        c_client(s, "transfer", case)
+
+
+def python(s):
+    """A Python client: empty steps, small pulls, and a fetch of 100 MB."""
+    for case in "empty_worker", "empty_ps", "pull_4B", "fetch_4B", "fetch_100MB":
+        python_client(s, case, 1.0 if case == "fetch_100MB" else None)

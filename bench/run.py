@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Runs the benchmark: Rill beside TensorFlow and other peers, taking turns on the same machine, ratios first. Writes docs/benchmarks.md."""
+import argparse
+import sys
+import time
+import traceback
+
+import stage
+
+import report
+import rows_models
+import rows_steps
+import tensorflow.compat.v1 as tf
+
+GROUPS = {
+    "steps": rows_steps.steps,
+    "transfer": rows_steps.transfer,
+    "python": rows_steps.python,
+    **rows_models.GROUPS,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     epilog="groups:\n" + "\n".join("  %-18s %s" % (n, f.__doc__) for n, f in GROUPS.items()))
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help="those to run (all)")
+    parser.add_argument("--seconds", type=float, default=0.5, help="length of a window (0.5)")
+    parser.add_argument("--rounds", type=int, default=5, help="windows of each contender (5)")
+    args = parser.parse_args()
+    unknown = [g for g in args.groups if g not in GROUPS]
+    if unknown:
+        sys.exit("no group %s; there are: %s" % (", ".join(unknown), " ".join(GROUPS)))
+    tf.disable_eager_execution()
+    tf.logging.set_verbosity(tf.logging.FATAL)
+    failed = []
+    for name in args.groups or GROUPS:
+        began = time.monotonic()
+        with stage.Stage(args.seconds, args.rounds) as s:
+            try:
+                GROUPS[name](s)
+                s.finish_group(name)
+            except Exception:
+                traceback.print_exc()
+                failed.append(name)
+            report.write(s.results, GROUPS)
+        print("-- %s: %.0f s" % (name, time.monotonic() - began), flush=True)
+    if failed:
+        sys.exit("failed: " + " ".join(failed))
+
+
+main()

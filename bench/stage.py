@@ -1,0 +1,114 @@
+"""Stage: the clusters and graphs that rows share, and the results they leave."""
+import datetime
+import json
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+
+import cluster_process
+import contest
+import machine
+
+cluster_process.TF_ENVIRONMENT.pop("TF_ENABLE_ONEDNN_OPTS")  # TensorFlow as it comes, at its fastest
+GRAPHS = os.path.join(ROOT, "build", "bench")
+PEERS = os.path.join(ROOT, "build", "peers", "bin", "python")
+RESULTS = os.path.join(ROOT, "docs", "benchmarks.json")
+UNSTEADY = 1.5  # rounds that differ by more
+
+
+def commit():
+    return subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+
+class Stage:
+    """One run of some rows."""
+
+    def __init__(self, seconds=0.5, rounds=5):
+        self.seconds, self.rounds = seconds, rounds
+        self._clusters = {}
+        self._commit, self._date = commit(), datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M")
+        try:
+            with open(RESULTS) as f:
+                self.results = json.load(f)
+        except FileNotFoundError:
+            self.results = {"rows": {}}
+        self.results["machine"] = machine.describe()
+
+    # ---- Clusters ----
+
+    def cluster(self, kind, workers=1):
+        """One ps and some workers, all of one kind ("rill", "tf"); kept until the end of the run."""
+        key = kind, workers
+        if key not in self._clusters:
+            self._clusters[key] = cluster_process.Cluster({"ps": [kind], "worker": [kind] * workers})
+        return self._clusters[key]
+
+    def drop_clusters(self):
+        for c in self._clusters.values():
+            c.kill()
+        self._clusters = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *what):
+        self.drop_clusters()
+
+    # ---- Results ----
+
+    def record(self, key, group, title, unit, result, watch, **more):
+        """Keeps and prints a row. result: what contest.compare gave."""
+        problem = [watch.problem] if watch.problem else []
+        for name, ratio in result["ratios"].items():
+            if ratio["most"] > UNSTEADY * ratio["least"]:
+                problem.append("rounds differ: %.2f to %.2f of %s" % (ratio["least"], ratio["most"], name))
+        row = dict(more, group=group, title=title, unit=unit, problem="; ".join(problem), date=self._date, commit=self._commit, **result)
+        self.results["rows"][key] = row
+        self.save()
+        costs = "  ".join("%s %.4g" % (n, c["median"]) for n, c in row["costs"].items())
+        ratios = "  ".join("%.2fx of %s (%.2f-%.2f)" % (r["median"], n, r["least"], r["most"]) for n, r in row["ratios"].items())
+        cpu = "  CPU " + " ".join("%s %.4g" % (n, c["median"]) for n, c in row["cpu"].items()) if "cpu" in row else ""
+        print("%-28s %s  [%s %s%s]%s" % (key, ratios, costs, unit, cpu, "  BUSY: " + row["problem"] if problem else ""), flush=True)
+
+    def record_limits(self, us, watch):
+        self.results["limits"] = {"us": us, "problem": watch.problem, "date": self._date}
+        self.save()
+        for name, by_size in us.items():
+            print("%-28s %s  [µs]" % ("limit, " + name, "  ".join("%s %.4g" % item for item in by_size.items())), flush=True)
+
+    def finish_group(self, name):
+        self.results.setdefault("groups", {})[name] = self._date
+        self.save()
+
+    def save(self):
+        with open(RESULTS, "w") as f:
+            json.dump(self.results, f, indent=1, sort_keys=True)
+            f.write("\n")
+
+    # ---- The usual way ----
+
+    def contest(self, key, group, title, contenders, seconds=None, steps=0, with_cpu=True, **more):
+        """Waits for the contenders, lets them take turns, records microseconds a step."""
+        try:
+            for c in contenders.values():
+                for member in getattr(c, "members", [c]):
+                    member.start or member.wait_ready()
+            with machine.Watch() as watch:
+                windows = contest.take_turns(contenders, seconds or self.seconds, self.rounds, steps)
+        finally:
+            for c in contenders.values():
+                c.close()
+        result = contest.compare(windows, contest.step_us)
+        if with_cpu:
+            more["cpu"] = contest.compare(windows, contest.total_cpu_us)["costs"]
+        self.record(key, group, title, "µs", result, watch, **more)
+
+
+def pids(cluster):
+    return [t.pid for t in cluster.tasks.values()]
