@@ -118,6 +118,92 @@ def dense_bincount(c):
     yield Call(c.ints((3,), 0, 5, i), np.array(-2, i), np.zeros((0,), c.T))
 
 
+@cases("SparseBincount", gradient=False)
+def sparse_bincount(c):
+    i, none = c.type("Tidx"), np.zeros((0,), c.T)
+    n, one, two = np.array(4, i), np.array([[0], [2], [1]], np.int64), np.array([[0, 0], [1, 0], [0, 2]], np.int64)
+    three, matrix, values = np.array([3], np.int64), np.array([2, 3], np.int64), np.array([1, 3, 1], i)
+    for binary in (False, True):
+        yield Call(one, values, three, n, none, binary_output=binary)
+        yield Call(one, values, three, n, c.values((3,)), binary_output=binary)
+        yield Call(two, values, matrix, n, none, binary_output=binary)
+        yield Call(two, values, matrix, n, c.values((3,)), binary_output=binary)
+    yield Call(np.array([[0, 0, 1], [1, 1, 1]], np.int64), values[:2], np.array([2, 2, 2], np.int64), n, none)
+    yield Call(two[:0], values[:0], matrix, n, none)
+    for bad in (7, -7):
+        yield Call(one, np.array([1, bad, 2], i), three, n, none)
+        yield Call(two, np.array([1, bad, 2], i), matrix, n, none)
+    yield Call(two, values, np.array([1, 3], np.int64), n, none)
+    yield Call(-two, values, matrix, n, none)
+    yield Call(one, values, three, np.array(-1, i), none)
+    yield Call(one, values, three, n, c.values((2,)))
+    yield Call(one, values[:2], three, n, none)
+    yield Call(one.ravel(), values, three, n, none)
+    yield Call(one, values, matrix, n, none)
+    yield Call(one, values, three, np.array([4], i), none)
+
+
+@cases("RaggedBincount", gradient=False)
+def ragged_bincount(c):
+    i, none = c.type("Tidx"), np.zeros((0,), c.T)
+    n, values = np.array(4, i), np.array([1, 1, 2, 9, 0], i)
+    for binary in (False, True):
+        yield Call(np.array([0, 2, 2, 5], np.int64), values, n, none, binary_output=binary)
+        yield Call(np.array([0, 2, 2, 5], np.int64), values, n, c.values((5,)), binary_output=binary)
+    for splits in ([0, 5], [], [1, 5], [0, 4], [0, 3, 1, 5]):
+        yield Call(np.array(splits, np.int64), values, n, none)
+    yield Call(np.array([0], np.int64), values[:0], n, none)
+    yield Call(np.array([0, 5], np.int64), -values, n, none)
+    yield Call(np.array([0, 5], np.int64), values, -n, none)
+    yield Call(np.array([0, 5], np.int64), values, np.array([4], i), none)
+
+
+@cases("DenseCountSparseOutput", gradient=False)
+def dense_count(c):
+    none = np.zeros((0,), c.type("output_type"))
+    for binary in (False, True):
+        for least, most in ((-1, -1), (9, -1), (-1, 3), (9, 3), (0, 0)):
+            yield Call(c.ints((7,), 0, 6, c.T), none, binary_output=binary, minlength=least, maxlength=most)
+            yield Call(c.ints((2, 6), 0, 6, c.T), c.values((2, 6), dtype=none.dtype), binary_output=binary, minlength=least, maxlength=most)
+    for shape in ((0,), (3, 0), (0, 3), (), (1, 1, 1)):
+        yield Call(c.ints(shape, 0, 6, c.T), none, binary_output=False)
+    yield Call(np.array([-1, 2], c.T), none, binary_output=False)
+    yield Call(c.ints((3,), 0, 6, c.T), c.values((2,), dtype=none.dtype), binary_output=False)
+
+
+@cases("SparseCountSparseOutput", gradient=False)
+def sparse_count(c):
+    none, i = np.zeros((0,), c.type("output_type")), lambda *a: np.array(a, np.int64)
+    indices, values = i([0, 0], [0, 2], [2, 0], [1, 1]), np.array([3, 3, 0, 5], c.T)
+    for binary in (False, True):
+        for least, most in ((-1, -1), (9, -1), (-1, 4)):
+            yield Call(indices, values, i(3, 3), none, binary_output=binary, minlength=least, maxlength=most)
+            yield Call(indices, values, i(3, 3), c.values((4,), dtype=none.dtype), binary_output=binary, minlength=least, maxlength=most)
+            yield Call(indices[:, :1], values, i(3), none, binary_output=binary, minlength=least, maxlength=most)
+    yield Call(i([1, 0, 0], [1, 1, 1]), values[:2], i(2, 2, 2), none, binary_output=False)
+    yield Call(indices[:0], values[:0], i(2, 3), none, binary_output=False)
+    for shape in (i(0, 3), i(2, 3), i(3, -3), i(3), i(2**31, 3)):
+        yield Call(indices, values, shape, none, binary_output=False)
+    yield Call(indices[:0], values[:0], i(0, 3), none, binary_output=False)
+    yield Call(indices, values[:3], i(3, 3), none, binary_output=False)
+    yield Call(indices, -values, i(3, 3), none, binary_output=False)
+    yield Call(indices, values, i(3, 3), c.values((3,), dtype=none.dtype), binary_output=False)
+    yield Call(indices[0], values, i(3, 3), none, binary_output=False)
+
+
+@cases("RaggedCountSparseOutput", gradient=False)
+def ragged_count(c):
+    none, values = np.zeros((0,), c.type("output_type")), np.array([3, 3, 0, 5], c.T)
+    for binary in (False, True):
+        for least, most in ((-1, -1), (9, -1), (-1, 4)):
+            yield Call(np.array([0, 2, 2, 4], np.int64), values, none, binary_output=binary, minlength=least, maxlength=most)
+            yield Call(np.array([0, 3, 4], np.int64), values, c.values((4,), dtype=none.dtype), binary_output=binary, minlength=least, maxlength=most)
+    for splits in ([0], [], [1, 4], [0, 3], [0, 3, 1, 4]):
+        yield Call(np.array(splits, np.int64), values, none, binary_output=False)
+    yield Call(np.array([0, 4], np.int64), -values, none, binary_output=False)
+    yield Call(np.array([0, 4], np.int64), values, c.values((3,), dtype=none.dtype), binary_output=False)
+
+
 @cases("HistogramFixedWidth")
 def histogram(c):
     yield Call(c.values((20,)), np.array([-2, 2], c.T), np.int32(5))

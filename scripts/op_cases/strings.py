@@ -259,3 +259,65 @@ def sharded_filename(c):
 @cases("ShardedFilespec", gradient=False)
 def sharded_filespec(c):
     yield Call(np.array(b"a/b", object), np.int32(10))
+
+
+TEXTS = s("hello", "", "été", "日本語", "a😀b", b"a\xffb\x80", b"\xe2\x82", "tab\tnew\nline", b"\xed\xa0\x80")
+
+
+@cases("UnicodeDecodeWithOffsets", types={"Tsplits": ["int64"]}, gradient=False)  # TensorFlow's process ends with int32
+@cases("UnicodeDecode", gradient=False)
+def unicode_decode(c):
+    for errors in ("replace", "ignore", "strict"):
+        yield Call(TEXTS, input_encoding="UTF-8", errors=errors)
+        yield Call(TEXTS[:5], input_encoding="UTF-8", errors=errors)
+        yield Call(s("a\tb\x00", b"\x1f"), input_encoding="UTF-8", errors=errors, replace_control_characters=True)
+    yield Call(TEXTS, input_encoding="UTF-8", replacement_char=0x20)
+    yield Call(TEXTS.reshape(3, 3), input_encoding="UTF-8")
+    yield Call(np.array(b"one", object), input_encoding="utf8")
+    yield Call(np.zeros((0,), object), input_encoding="UTF-8")
+    for encoding in ("UTF-16-BE", "UTF-16LE", "UTF-16", "UTF-32-BE", "UTF-32", "US-ASCII", "latin1", "ISO-8859-2", "windows-1252", "shift-jis", "euc-jp", "GBK", "GB18030", "big5",
+                     "KOI8-R", "ISO-2022-JP", "cp437", "UTF-7", "CESU-8", "ibm-037"):
+        yield Call(s(b"a\xc3\xa9\xff\x80z", b"\x00a\x00b", b"\xfe\xff\x00a", b"\xff\xfea\x00", b"\x00\x00\x00a\x00", "日本"), input_encoding=encoding)
+    yield Call(TEXTS, input_encoding="no-such-encoding")
+    yield Call(TEXTS, input_encoding="UTF-8", replacement_char=0x110000)
+
+
+@cases("UnicodeEncode", gradient=False)
+def unicode_encode(c):
+    t = c.type("Tsplits")
+    points = np.array([0x41, 0xe9, 0x65e5, 0x1f600, 0xd800, 0x110000, -1, 0x42, 0xfffe, 0x1ffff, 0], np.int32)
+    for encoding in ("UTF-8", "UTF-16-BE", "UTF-32-BE"):
+        for errors in ("replace", "ignore", "strict"):
+            yield Call(points, np.array([0, 2, 2, 7, 11], t), output_encoding=encoding, errors=errors)
+            yield Call(points[:4], np.array([0, 4], t), output_encoding=encoding, errors=errors)
+        yield Call(points, np.array([0, 11], t), output_encoding=encoding, replacement_char=0x20)
+        yield Call(points, np.array([0, 11], t), output_encoding=encoding, replacement_char=0xd800)
+    yield Call(np.zeros((0,), np.int32), np.array([0], t), output_encoding="UTF-8")
+    yield Call(points, np.array([0, 11], t), output_encoding="UTF-8", replacement_char=-1)
+    for splits in ([], [0, 3], [0, 12], [1, 11], [0, 5, 3, 11], [[0, 11]]):
+        yield Call(points, np.array(splits, t), output_encoding="UTF-8")
+    yield Call(points.reshape(1, 11), np.array([0, 11], t), output_encoding="UTF-8")
+
+
+@cases("UnicodeTranscode", gradient=False)
+def unicode_transcode(c):
+    for output in ("UTF-8", "UTF-16-BE", "UTF-32-BE"):
+        for errors in ("replace", "ignore", "strict"):
+            yield Call(TEXTS, input_encoding="UTF-8", output_encoding=output, errors=errors)
+            yield Call(TEXTS[:5], input_encoding="UTF-8", output_encoding=output, errors=errors)
+            yield Call(TEXTS, input_encoding="UTF-8", output_encoding=output, errors=errors, replace_control_characters=True)
+        yield Call(TEXTS, input_encoding="UTF-8", output_encoding=output, replacement_char=0xd800)
+        yield Call(s(b"a\x82\xa0z", b"\xe9"), input_encoding="shift-jis", output_encoding=output)
+        yield Call(s(b"\x00a\xd8\x3d\xde\x00", b"\xd8\x3d", b"\x00"), input_encoding="UTF-16-BE", output_encoding=output)
+        yield Call(s(b"\xff\xfea\x00", b"\xfe\xff\x00a", b"\xfe\xff", b"\x00a"), input_encoding="UTF-16", output_encoding=output)
+        yield Call(s(b"\x00\x00\x00a\x00\x01\xf6\x00", b"\x00\x11\x00\x00"), input_encoding="UTF-32-BE", output_encoding=output)
+    yield Call(TEXTS.reshape(3, 3), input_encoding="UTF-8", output_encoding="UTF-8")
+    yield Call(np.zeros((0, 2), object), input_encoding="UTF-8", output_encoding="UTF-8")
+    yield Call(TEXTS, input_encoding="", output_encoding="UTF-8")
+
+
+@cases("UnicodeScript", gradient=False)
+def unicode_script(c):
+    yield Call(np.arange(0, 0x110000, 53, dtype=np.int32))
+    yield Call(np.array([[-1, 0x110000], [0x10ffff, 0xd800], [2**31 - 1, -2**31]], np.int32))
+    yield Call(np.array(0x3b1, np.int32))

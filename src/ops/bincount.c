@@ -1,13 +1,18 @@
-/* bincount.c: Bincount, DenseBincount, HistogramFixedWidth: how often each value or range occurs. */
+/* bincount.c: Bincount of dense, sparse and ragged tensors, HistogramFixedWidth: how often each value or range occurs. */
 #include <math.h>
 
 #include "base/float16.h"
 #include "ops/elements.h"
 #include "ops/op_list.h"
+#include "ops/sparse_tensor.h"
 
 const OpDef bincount_ops[] = {
     {"Bincount", "arr: int32, size: int32, weights: T -> bins: T", "T: {int32, int64, float, double}", 0},
     {"DenseBincount", "input: Tidx, size: Tidx, weights: T -> output: T",
+     "Tidx: {int32, int64}; T: {int32, int64, float, double}; binary_output: bool = false", 0},
+    {"SparseBincount", "indices: int64, values: Tidx, dense_shape: int64, size: Tidx, weights: T -> output: T",
+     "Tidx: {int32, int64}; T: {int32, int64, float, double}; binary_output: bool = false", 0},
+    {"RaggedBincount", "splits: int64, values: Tidx, size: Tidx, weights: T -> output: T",
      "Tidx: {int32, int64}; T: {int32, int64, float, double}; binary_output: bool = false", 0},
     {"HistogramFixedWidth", "values: T, value_range: T, nbins: int32 -> out: dtype",
      "T: {int32, int64, float, double}; dtype: {int32, int64} = int32", 0},
@@ -77,6 +82,100 @@ static Error *run_dense_bincount(KernelContext *k) {
     return bincount(k, ((const BinState *)k->state)->binary, true);
 }
 
+/* ---- Of sparse and ragged tensors ---- */
+
+/* Zeros: a row of bins for each batch, or bins alone when rows is -1. */
+static Tensor *bins_output(KernelContext *k, int64_t rows, int64_t bins) {
+    Shape shape = rows >= 0 ? shape_matrix(rows, bins) : shape_vector(bins);
+    Tensor *out = kernel_output(k, 0, &shape);
+    if (out) memset(out->data, 0, tensor_bytes(out));
+    return out;
+}
+
+static Error *bin_count(KernelContext *k, int input, int64_t *bins) {
+    if (k->in[input]->shape.rank != 0)
+        return error_invalid("Shape must be rank 0 but is rank %d", k->in[input]->shape.rank);
+    *bins = index_at(k->in[input], 0);
+    return *bins < 0 ? error_invalid("size (%lld) must be non-negative", (long long)*bins) : NULL;
+}
+
+/* Every value of one row is in bins [0, bins), or is left out. */
+static void count_value(char *row, int64_t bin, const Tensor *weights, int64_t i, bool binary, const RowMath *math) {
+    size_t size = dtype_size(weights->dtype);
+    if (binary)
+        memcpy(row + (size_t)bin * size, math->one, size);
+    else
+        math->add(row + (size_t)bin * size, weights->count ? (const char *)weights->data + (size_t)i * size : math->one, 1);
+}
+
+static Error *check_sparse(const SparseView *s, const Tensor *values, const Tensor *weights) {
+    if (values->shape.rank != 1) return error_invalid("Sparse values must be rank 1 but is rank %d", values->shape.rank);
+    if (s->shape.rank == 0) return error_invalid("Sparse shape must have at least one dimension");
+    if (weights->count && weights->count < values->count)
+        return error_invalid("Input indices and weights must have the same size.");
+    return sparse_check_inside(s);
+}
+
+static Error *run_sparse_bincount(KernelContext *k) {
+    const Tensor *values = k->in[1], *weights = k->in[4];
+    bool binary = ((const BinState *)k->state)->binary;
+    const RowMath *math = row_math(weights->dtype);
+    SparseView s;
+    int64_t bins = 0;
+    Error *err = bin_count(k, 3, &bins);
+    if (!err) err = sparse_view("Sparse", k->in[0], values, k->in[2], &s);
+    if (!err) err = check_sparse(&s, values, weights);
+    if (err) return err;
+    bool matrix = s.shape.rank > 1;
+    if (!matrix && weights->count && weights->count != values->count)
+        return error_invalid("Input indices and weights must have the same size.");
+    Tensor *out = bins_output(k, matrix ? s.shape.dims[0] : -1, bins);
+    if (!out) return NULL;
+    size_t row_bytes = matrix ? (size_t)bins * dtype_size(out->dtype) : 0;
+    for (int64_t i = 0; i < s.nnz; i++) {
+        int64_t bin = index_at(values, i);
+        if (!matrix && bin < 0) return error_invalid("Input arr must be non-negative!");
+        if (bin < 0 || bin >= bins) continue;
+        count_value((char *)out->data + row_bytes * (size_t)s.indices[i * s.shape.rank], bin, weights, i, binary, math);
+    }
+    return NULL;
+}
+
+static Error *check_ragged(const Tensor *splits, const Tensor *values, const Tensor *weights) {
+    int64_t last = splits->count - 1;
+    if (last < 0) return error_invalid("Splits must be non-empty");
+    if (index_at(splits, 0) != 0)
+        return error_invalid("Splits must start with 0, not with %lld", (long long)index_at(splits, 0));
+    if (index_at(splits, last) != values->count)
+        return error_invalid("Splits must end with the number of values, got %lld instead of %lld",
+                             (long long)index_at(splits, last), (long long)values->count);
+    if (weights->count && weights->count < values->count)
+        return error_invalid("Input indices and weights must have the same size.");
+    return NULL;
+}
+
+static Error *run_ragged_bincount(KernelContext *k) {
+    const Tensor *splits = k->in[0], *values = k->in[1], *weights = k->in[3];
+    bool binary = ((const BinState *)k->state)->binary;
+    const RowMath *math = row_math(weights->dtype);
+    int64_t bins = 0, row = 0;
+    Error *err = bin_count(k, 2, &bins);
+    if (!err) err = check_ragged(splits, values, weights);
+    if (err) return err;
+    Tensor *out = bins_output(k, splits->count - 1, bins);
+    if (!out) return NULL;
+    size_t row_bytes = (size_t)bins * dtype_size(out->dtype);
+    for (int64_t i = 0; i < values->count; i++) {
+        while (i >= index_at(splits, row)) row++; /* ends: the last split is above every i */
+        int64_t bin = index_at(values, i);
+        if (bin < 0) return error_invalid("Input must be non-negative");
+        if (bin < bins) count_value((char *)out->data + row_bytes * (size_t)(row - 1), bin, weights, i, binary, math);
+    }
+    return NULL;
+}
+
+/* ---- Histograms ---- */
+
 static double number_at(const Tensor *t, int64_t i) {
     switch (t->dtype) {
         case DT_FLOAT:
@@ -117,6 +216,8 @@ static Error *run_histogram(KernelContext *k) {
 const KernelDef bincount_cpu[] = {
     {"Bincount", .run = run_bincount},
     {"DenseBincount", .run = run_dense_bincount, .state_size = sizeof(BinState), .init = dense_init},
+    {"SparseBincount", .run = run_sparse_bincount, .state_size = sizeof(BinState), .init = dense_init},
+    {"RaggedBincount", .run = run_ragged_bincount, .state_size = sizeof(BinState), .init = dense_init},
     {"HistogramFixedWidth", .run = run_histogram},
     {0},
 };

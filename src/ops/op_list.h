@@ -97,6 +97,8 @@
     ROW(barrier) \
     ROW(staging) \
     ROW(bincount) \
+    ROW(count_sparse) \
+    ROW(unicode) \
     ROW(media_summary) \
     ROW(summary_writer) \
     ROW(map_staging) \

@@ -267,12 +267,44 @@ static void deserialize_sparse(ShapeContext *c) {
     ctx_out(c, 2, shape_vector(DIM_UNKNOWN));
 }
 
+/* TensorFlow says something only when both size and shape are constant. */
+static void sparse_bincount(ShapeContext *c) {
+    const Tensor *size = ctx_value(c, 3), *shape = ctx_value(c, 2);
+    if (!size) return;
+    if (size->shape.rank) ctx_fail(c, "Shape must be rank 0 but is rank %d", size->shape.rank);
+    int64_t bins = ctx_failed(c) ? DIM_UNKNOWN : ctx_dim_of(c, 3);
+    if (!shape || ctx_failed(c)) return;
+    if (shape->count > 2) ctx_fail(c, "Input must be less than rank 2");
+    if (shape->count == 1) ctx_out(c, 0, shape_vector(bins));
+    if (shape->count == 2) ctx_out(c, 0, shape_matrix(tensor_index(shape, 0), bins));
+}
+
+static void count_output(ShapeContext *c, int64_t rank) {
+    ctx_out(c, 0, shape_matrix(DIM_UNKNOWN, rank));
+    ctx_out(c, 1, shape_vector(DIM_UNKNOWN));
+    ctx_out(c, 2, shape_vector(rank));
+}
+
+static void dense_count(ShapeContext *c) {
+    PartialShape s = shape_elements(c->in[1]) == 0 ? c->in[0] : ctx_merge(c, c->in[1], c->in[0]);
+    count_output(c, s.rank);
+}
+
+static void sparse_count(ShapeContext *c) {
+    count_output(c, shape_dim(ctx_in_rank(c, 0, 2), 1));
+}
+
+static void ragged_count(ShapeContext *c) {
+    count_output(c, c->in[1].rank < 0 ? DIM_UNKNOWN : c->in[1].rank + 1);
+}
+
 const ShapeRow sparse_rules[] = {
     {"AddManySparseToTensorsMap", 0, "[?,?] [?] [?] -> [?]"},
     {"AddSparseToTensorsMap", 0, "[?,?] [?] [?] -> []"},
     {"Bincount", bincount, 0},
     {"Bucketize", rule_same, 0},
     {"DenseBincount", dense_bincount, 0},
+    {"DenseCountSparseOutput", dense_count, 0},
     {"DenseToDenseSetOperation", dense_sets, 0},
     {"DenseToSparseSetOperation", dense_sparse_sets, 0},
     {"DeserializeManySparse", 0, "[?,3] -> [?,?] [?] [?]"},
@@ -282,6 +314,8 @@ const ShapeRow sparse_rules[] = {
     {"EditDistance", edit_distance, 0},
     {"HistogramFixedWidth", histogram_fixed_width, 0},
     {"ParallelDynamicStitch", dynamic_stitch, 0},
+    {"RaggedBincount", rule_unknown, 0},
+    {"RaggedCountSparseOutput", ragged_count, 0},
     {"SegmentMax", segment_reduction, 0},
     {"SegmentMean", segment_reduction, 0},
     {"SegmentMin", segment_reduction, 0},
@@ -293,7 +327,9 @@ const ShapeRow sparse_rules[] = {
     {"SetSize", set_size, 0},
     {"SparseAdd", 0, "* * [r] -> [?,r] [?] [r]"},
     {"SparseAddGrad", 0, "* [n,?] [m,?] * -> [n] [m]"},
+    {"SparseBincount", sparse_bincount, 0},
     {"SparseConcat", sparse_concat, 0},
+    {"SparseCountSparseOutput", sparse_count, 0},
     {"SparseCross", 0, "-> [?,2] [?] [2]"},
     {"SparseCrossHashed", 0, "-> [?,2] [?] [2]"},
     {"SparseCrossV2", 0, "-> [?,2] [?] [2]"},

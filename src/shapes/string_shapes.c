@@ -127,6 +127,16 @@ static void restore(ShapeContext *c) {
     }
 }
 
+static void unicode_decode(ShapeContext *c) {
+    ctx_out(c, 0, shape_vector(ctx_dim_add(c, shape_elements(c->in[0]), 1)));
+    for (int i = 1; i < c->out_count; i++) ctx_out(c, i, shape_vector(DIM_UNKNOWN));
+}
+
+static void unicode_encode(ShapeContext *c) {
+    ctx_in_rank(c, 0, 1);
+    ctx_out(c, 0, shape_vector(ctx_dim_sub(c, ctx_in_rank(c, 1, 1).dims[0], 1)));
+}
+
 static void matching_files(ShapeContext *c) {
     ctx_rank_at_most(c, c->in[0], 1);
     ctx_out(c, 0, shape_vector(DIM_UNKNOWN));
@@ -186,6 +196,11 @@ const ShapeRow string_rules[] = {
     {"SummaryWriter", rule_scalar, 0},
     {"TensorSummary", rule_scalar, 0},
     {"TensorSummaryV2", rule_scalar, 0},
+    {"UnicodeDecode", unicode_decode, 0},
+    {"UnicodeDecodeWithOffsets", unicode_decode, 0},
+    {"UnicodeEncode", unicode_encode, 0},
+    {"UnicodeScript", rule_same, 0},
+    {"UnicodeTranscode", rule_same, 0},
     {"WriteAudioSummary", rule_unknown, 0},
     {"WriteFile", 0, "[] []"},
     {"WriteGraphSummary", rule_unknown, 0},

@@ -1,0 +1,46 @@
+"""The corners of TensorFlow's public library in the graphs of clients: text of any script, counts, and what else is named below."""
+import numpy as np
+import tensorflow as tf2
+import tensorflow.compat.v1 as tf
+
+from client_programs import table
+
+
+def parts(r):
+    """What a ragged tensor is made of."""
+    return [r.flat_values, list(r.nested_row_splits)]
+
+
+def words():
+    return tf.constant([w.encode() for w in ("hello", "", "été", "日本語", "a😀b")] + [b"a\xffb"])
+
+
+def sparse(values=(1, 3, 1, 0), dtype=np.int32):
+    return tf.SparseTensor([[0, 0], [0, 2], [1, 1], [3, 0]], np.array(values, dtype), [4, 3])
+
+
+TEXT = {
+    "decode": lambda: [parts(tf.strings.unicode_decode(words(), "UTF-8")), tf.strings.unicode_decode("héllo", "UTF-8"), parts(tf.strings.unicode_decode(words(), "UTF-8", errors="ignore"))],
+    "decode_strict": lambda: parts(tf.strings.unicode_decode(words(), "UTF-8", errors="strict")),
+    "decode_offsets": lambda: [parts(r) for r in tf.strings.unicode_decode_with_offsets([["a😀", "b"], ["", "日本"]], "UTF-8")],
+    "decode_encodings": lambda: [parts(tf.strings.unicode_decode([b"a\xe9", b"\x00b"], e)) for e in ("UTF-16-BE", "ISO-8859-1", "shift-jis", "US-ASCII")],
+    "split": lambda: [parts(tf.strings.unicode_split(words(), "UTF-8")), tf.strings.unicode_split("😀x", "UTF-8"), [parts(r) for r in tf.strings.unicode_split_with_offsets(words(), "UTF-8")]],
+    "encode": lambda: [tf.strings.unicode_encode(tf.ragged.constant([[72, 233], [0x1f600], []]), e) for e in ("UTF-8", "UTF-16-BE", "UTF-32-BE")] + [tf.strings.unicode_encode([72, 105], "UTF-8"), tf.strings.unicode_encode([[72, 105], [33, 63]], "UTF-8")],
+    "encode_errors": lambda: [tf.strings.unicode_encode([0xd800, 65], "UTF-8"), tf.strings.unicode_encode([0xd800, 65], "UTF-8", "ignore")],
+    "encode_strict": lambda: tf.strings.unicode_encode([0xd800, 65], "UTF-8", "strict"),
+    "transcode": lambda: [tf.strings.unicode_transcode(words(), "UTF-8", e) for e in ("UTF-8", "UTF-16-BE", "UTF-32-BE")] + [tf.strings.unicode_transcode(["a\tb"], "UTF-8", "UTF-8", replace_control_characters=True, replacement_char=ord("?"))],
+    "script": lambda: tf.strings.unicode_script([ord(c) for c in "aé日αЖ1 "]),
+    "length": lambda: [tf2.strings.length(words(), unit="UTF8_CHAR"), tf.strings.substr("a😀b", 1, 1, unit="UTF8_CHAR")],
+}
+test_text = table(TEXT, modes=("v1", "v2"))
+
+COUNTS = {
+    "bincount": lambda: [tf.math.bincount(np.array([1, 1, 3], np.int32)), tf.math.bincount([1, 1, 3], weights=[0.5, 0.25, 1.0], minlength=6), tf.math.bincount([1, 5], maxlength=3), tf2.math.bincount([[1, 1], [2, 0]], axis=-1), tf2.math.bincount([[1, 1], [2, 0]], axis=-1, binary_output=True)],
+    "bincount_sparse": lambda: [tf2.math.bincount(sparse(), axis=-1), tf2.math.bincount(sparse(), axis=0), tf2.math.bincount(sparse(), axis=-1, binary_output=True, minlength=6), tf2.math.bincount(sparse(), axis=-1, weights=sparse((1, 2, 3, 4), np.float32))],
+    "bincount_ragged": lambda: [tf2.math.bincount(tf.ragged.constant([[1, 1], [], [3]]), axis=-1), tf2.math.bincount(tf.ragged.constant([[1, 1], [], [3]]), axis=-1, weights=tf.ragged.constant([[0.5, 1.5], [], [2.0]])), tf2.math.bincount(tf.ragged.constant([[1, 1], [], [3]]), axis=0)],
+    "count_dense": lambda: [tf2.sparse.bincount([[1, 1], [2, 5]], axis=-1), tf2.sparse.bincount([1, 1, 4]), tf2.sparse.bincount([[1, 1], [2, 5]], axis=-1, weights=[[0.5, 1.0], [2.0, 3.0]], maxlength=3)],
+    "count_sparse": lambda: [tf2.sparse.bincount(sparse(), axis=-1), tf2.sparse.bincount(sparse(), axis=-1, binary_output=True), tf2.sparse.bincount(sparse(), axis=-1, weights=sparse((1, 2, 3, 4), np.float32))],
+    "count_ragged": lambda: [tf2.sparse.bincount(tf.ragged.constant([[1, 1], [], [3]]), axis=-1, minlength=7)],
+    "count_error": lambda: tf2.sparse.bincount(tf.stop_gradient([-1, 2])),
+}
+test_counts = table(COUNTS, modes=("v1", "v2"))
