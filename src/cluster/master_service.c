@@ -175,32 +175,58 @@ static void reply_with_error(ServerCall *call, Error *err, bool in_body) {
     error_free(err);
 }
 
+/* One RunStep call. */
+typedef struct RunStepCall {
+    Services *services;
+    ServerCall *call;
+    Pb__RunStepRequest *request;
+    MasterSession *session;
+    DecodedRun run;
+    RunReply reply;
+} RunStepCall;
+
+/* Answers and frees. */
+static void run_step_done(void *arg, Error *err) {
+    RunStepCall *c = arg;
+    const Pb__RunStepRequest *request = c->request;
+    if (err) {
+        reply_with_error(c->call, err, request->store_errors_in_response_body);
+    } else {
+        Message m = {0};
+        for (int i = 0; i < c->reply.fetch_count; i++) codec_add_named_tensor(&m, 1, str_of(request->fetch[i]), c->reply.fetches[i]);
+        add_metadata(&m, 2, &c->reply);
+        server_call_reply(c->call, &m);
+    }
+    run_reply_clear(&c->reply);
+    decoded_clear(&c->run);
+    master_session_unref(c->session);
+    service_free(c->request);
+    free(c);
+}
+
+static void run_step_and_wait(void *arg) {
+    RunStepCall *c = arg;
+    Error *err = *c->request->partial_run_handle
+                     ? master_session_partial_run(c->session, str_of(c->request->partial_run_handle), &c->run.request, c->call, &c->reply)
+                     : master_session_run(c->session, &c->run.request, c->call, &c->reply);
+    run_step_done(c, err);
+}
+
+/* Steps that are known and plain run from here to their end on the threads that read the messages; others get a thread that waits. */
 static void run_step(void *arg, ServerCall *call) {
     Pb__RunStepRequest *request = service_request(call, &pb__run_step_request__descriptor);
     if (!request) return;
     Services *services = arg;
-    MasterSession *s = NULL;
-    DecodedRun run = {0};
-    RunReply reply = {0};
+    RunStepCall *c = xcalloc(1, sizeof *c);
+    *c = (RunStepCall){.services = services, .call = call, .request = request};
     Error *err = master_fresh_request_id(services->master, request->request_id) ? NULL : twice("RunStep");
-    if (!err) err = master_find_session(services->master, str_of(request->session_handle), &s);
-    if (!err) err = decode_run(request, &run);
-    if (!err && *request->partial_run_handle)
-        err = master_session_partial_run(s, str_of(request->partial_run_handle), &run.request, call, &reply);
-    else if (!err)
-        err = master_session_run(s, &run.request, call, &reply);
-    if (err) {
-        reply_with_error(call, err, request->store_errors_in_response_body);
-    } else {
-        Message m = {0};
-        for (int i = 0; i < reply.fetch_count; i++) codec_add_named_tensor(&m, 1, str_of(request->fetch[i]), reply.fetches[i]);
-        add_metadata(&m, 2, &reply);
-        server_call_reply(call, &m);
-    }
-    run_reply_clear(&reply);
-    decoded_clear(&run);
-    master_session_unref(s);
-    service_free(request);
+    if (!err) err = master_find_session(services->master, str_of(request->session_handle), &c->session);
+    if (!err) err = decode_run(request, &c->run);
+    if (err)
+        run_step_done(c, err);
+    else if (!transport_thread_is_spare() || *request->partial_run_handle ||
+             !master_session_start(c->session, &c->run.request, call, &c->reply, run_step_done, c))
+        threadpool_post(services->serve, run_step_and_wait, c);
 }
 
 static Str *strings_of(char **items, size_t count) {
@@ -299,7 +325,7 @@ const Method master_methods[] = {
     {MASTER "CreateSession", create_session, false},
     {MASTER "ExtendSession", extend_session, false},
     {MASTER "PartialRunSetup", partial_run_setup, false},
-    {MASTER "RunStep", run_step, false},
+    {MASTER "RunStep", run_step, true},
     {MASTER "CloseSession", close_session, false},
     {MASTER "ListDevices", list_devices, false},
     {MASTER "Reset", reset, false},

@@ -275,6 +275,33 @@ static void retire_step_id(MasterSession *s, int64_t graph_key, int64_t id, cons
         step_sequence_retire(sequences, graph_key, id);
 }
 
+static StepRound round_of(const ClientGraph *g, const RunRequest *request, ServerCall *call, RunReply *reply) {
+    reply->fetch_count = request->signature.fetch_count;
+    reply->fetches = xcalloc((size_t)reply->fetch_count, sizeof *reply->fetches);
+    return (StepRound){
+        .send_keys = g->feed_keys,
+        .send_values = request->feeds,
+        .send_count = request->signature.feed_count,
+        .recv_keys = g->fetch_keys,
+        .recv_values = reply->fetches,
+        .recv_count = reply->fetch_count,
+        .trace = request->trace,
+        .partition_graphs = request->partition_graphs,
+        .timeout_ms = request->timeout_ms,
+        .call = call,
+        .step_stats = request->trace ? &reply->step_stats : NULL,
+        .partition_graph_fields = request->partition_graphs ? &reply->partition_graphs : NULL,
+    };
+}
+
+/* The session may close, and its master go, as soon as the step is removed. */
+static void end_step(MasterSession *s, StepRun *step) {
+    master_count_step(s->master);
+    step_run_cleanup(step);
+    session_remove_step(s, step);
+    step_run_free(step);
+}
+
 Error *master_session_run(MasterSession *s, const RunRequest *request, ServerCall *call, RunReply *reply) {
     ClientGraph *g;
     int64_t id = 0;
@@ -282,30 +309,53 @@ Error *master_session_run(MasterSession *s, const RunRequest *request, ServerCal
     if (!err) err = session_graph_for(s, &request->signature, false, &g);
     if (err) return err;
     StepRun *step = step_run_new(s, g, id);
-    reply->fetch_count = request->signature.fetch_count;
-    reply->fetches = xcalloc((size_t)reply->fetch_count, sizeof *reply->fetches);
+    StepRound round = round_of(g, request, call, reply);
     err = session_add_step(s, step);
-    if (!err) {
-        StepRound round = {
-            .send_keys = g->feed_keys,
-            .send_values = request->feeds,
-            .send_count = request->signature.feed_count,
-            .recv_keys = g->fetch_keys,
-            .recv_values = reply->fetches,
-            .recv_count = reply->fetch_count,
-            .trace = request->trace,
-            .partition_graphs = request->partition_graphs,
-            .timeout_ms = request->timeout_ms,
-            .call = call,
-            .step_stats = request->trace ? &reply->step_stats : NULL,
-            .partition_graph_fields = request->partition_graphs ? &reply->partition_graphs : NULL,
-        };
+    if (err) {
+        step_run_free(step);
+    } else {
         err = step_run_round(step, &round);
-        session_remove_step(s, step);
         retire_step_id(s, request->collective_graph_key, id, err);
-        master_count_step(s->master);
+        end_step(s, step);
     }
-    step_run_free(step);
     client_graph_unref(g);
     return err;
+}
+
+/* A step that nobody waits for. */
+typedef struct StartedStep {
+    MasterSession *session;
+    StepRun *step;
+    RunDone *done;
+    void *arg;
+} StartedStep;
+
+static void started_step_ended(void *arg, Error *err) {
+    StartedStep started = *(StartedStep *)arg;
+    free(arg);
+    end_step(started.session, started.step);
+    started.done(started.arg, err);
+    master_session_unref(started.session);
+}
+
+bool master_session_start(MasterSession *s, const RunRequest *request, ServerCall *call, RunReply *reply, RunDone *done, void *arg) {
+    if (request->trace || request->partition_graphs || request->timeout_ms > 0 || request->collective_graph_key) return false;
+    StrBuf key = {0};
+    signature_key(&request->signature, &key);
+    ClientGraph *g = find_client_graph(s, strbuf_str(&key));
+    strbuf_clear(&key);
+    if (!g) return false;
+    StepRun *step = step_run_new(s, g, random_step_id());
+    Error *err = session_add_step(s, step);
+    if (err) {
+        step_run_free(step);
+        done(arg, err);
+    } else {
+        StepRound round = round_of(g, request, call, reply);
+        StartedStep *started = xmalloc(sizeof *started);
+        *started = (StartedStep){master_session_ref(s), step, done, arg};
+        step_run_start(step, &round, started_step_ended, started);
+    }
+    client_graph_unref(g);
+    return true;
 }

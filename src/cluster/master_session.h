@@ -37,6 +37,10 @@ typedef struct RunReply {
 
 /* Runs a step and waits for it; `call` (optional) cancels it when the client goes. */
 Error *master_session_run(MasterSession *s, const RunRequest *request, ServerCall *call, RunReply *reply) MUST_CHECK;
+/* The same without waiting, when nothing of the step may take a thread: its graph was run before, it has no timeout and is not traced. false: it was
+ * not started. done runs exactly once, perhaps before this returns, and owns err; what request and reply point to must live until then. */
+typedef void RunDone(void *arg, Error *err);
+bool master_session_start(MasterSession *s, const RunRequest *request, ServerCall *call, RunReply *reply, RunDone *done, void *arg);
 void run_reply_clear(RunReply *reply);
 
 Error *master_session_partial_setup(MasterSession *s, const RunSignature *signature, char **handle) MUST_CHECK;

@@ -8,6 +8,7 @@
 
 static void partial_run_free(MasterSession *s, PartialRun *p) {
     if (!p) return;
+    step_run_cleanup(p->step);
     session_remove_step(s, p->step);
     step_run_free(p->step);
     client_graph_unref(p->graph);

@@ -15,6 +15,7 @@
 #include "cluster/worker_session.h"
 #include "placement/device_name.h"
 #include "proto/wire.h"
+#include "runtime/step.h"
 
 typedef struct RemoteRecvCall {
     RefCount refs; /* the call's completion and the local waiter */
@@ -70,6 +71,8 @@ static void received(void *arg, Error *err, Message *reply) {
     bool is_dead = false;
     if (!err) err = codec_get_recv_tensor(reply, &value, &is_dead);
     if (reply) message_clear(reply);
+    bool lend = transport_thread_is_spare(); /* the step goes on in this thread */
+    if (lend) step_lend_begin();
     if (finish(c))
         c->done(c->arg, error_append(err, "\nAdditional information: RecvTensor of %s", c->key), value, is_dead);
     else {
@@ -78,6 +81,7 @@ static void received(void *arg, Error *err, Message *reply) {
     }
     if (rendezvous_withdraw(c->rendezvous, str_of(c->key), c)) recv_unref(c);
     recv_unref(c);
+    if (lend) step_lend_end();
 }
 
 static Error *find_channel(StepEntry *e, Str key, Channel **out) {

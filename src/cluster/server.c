@@ -160,7 +160,7 @@ Error *server_start(const ServerConfig *config, Transport *take, Server **out) {
                                                 .peers = s->peers,
                                                 .session_timeout_ms = config->session_timeout_ms > 0 ? config->session_timeout_ms : 60000,
                                                 .max_sessions = config->max_sessions > 0 ? config->max_sessions : 1000});
-        s->services = (Services){.worker = s->worker, .master = s->master, .compute = s->compute, .transport = s->transport, .owner = s};
+        s->services = (Services){.worker = s->worker, .master = s->master, .compute = s->compute, .serve = s->serve, .transport = s->transport, .owner = s};
         s->services.job_end = s->job_end = job_end_new(&s->cluster, s->task, s->peers, config->ended, config->ended_arg);
         make_methods(s);
         err = listen_on(s, config);
@@ -197,6 +197,7 @@ void server_stop(Server *s, int64_t grace_ms) {
     if (s->master) master_stop(s->master);
     if (s->worker) worker_stop(s->worker);
     transport_stop_serving(s->transport, grace_ms);
+    transport_close(s->transport); /* its threads may be working for the rest */
     threadpool_free(s->serve);
     threadpool_free(s->blocking);
     threadpool_free(s->compute);

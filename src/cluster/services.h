@@ -9,7 +9,7 @@ typedef struct Master Master;
 typedef struct Services {
     Worker *worker;
     Master *master;
-    ThreadPool *compute;
+    ThreadPool *compute, *serve;
     Transport *transport;
     struct JobEnd *job_end;
     struct Server *owner;

@@ -1,13 +1,13 @@
-/* step_run.c: RunGraph at every task, one wait for all, one error out of many.
+/* step_run.c: RunGraph at every task, one end for all, one error out of many.
 
-   The thread that runs the step does everything that may take time: it waits on a condition, and when something failed or was cancelled it
-   cancels what is still under way and goes on waiting until all have answered. The first error that is not a mere consequence of another wins. */
+   A round is counted down: by each task that has answered, by who starts it, and by a cancellation under way. When something failed or was cancelled
+   a task of the pool cancels what is still under way, and the round goes on until all have answered. Whoever counts to zero ends the round; so a step
+   whose last answer comes from the network is ended and answered by the thread that read it. The first error that is not a mere consequence of another wins. */
 #include "cluster/step_run.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "cluster/codec.h"
@@ -32,17 +32,18 @@ struct StepRun {
     StepRun *next;
     TaskRun *tasks; /* by task; used where the graph has a part */
     GraphRun *local;
+    StepRound round; /* under way */
+    StepRoundDone *done;
+    void *done_arg;
     pthread_mutex_t mutex; /* guards all below */
-    pthread_cond_t changed;
     int pending;
-    bool failed;
+    bool is_started, is_cancelling, failed;
     Error *cancel_reason;
 };
 
 StepRun *step_run_new(MasterSession *s, ClientGraph *g, int64_t step_id) {
     StepRun *run = xcalloc(1, sizeof *run);
     pthread_mutex_init(&run->mutex, NULL);
-    cond_init(&run->changed);
     run->session = master_session_ref(s);
     refcount_inc(&g->refs);
     run->graph = g;
@@ -56,15 +57,17 @@ StepRun **step_run_next(StepRun *run) {
     return &run->next;
 }
 
+static void cancel_if_needed(StepRun *run);
+
 void step_run_cancel(StepRun *run, Error *reason) {
     pthread_mutex_lock(&run->mutex);
     if (!run->cancel_reason) {
         run->cancel_reason = reason;
         reason = NULL;
     }
-    pthread_cond_broadcast(&run->changed);
     pthread_mutex_unlock(&run->mutex);
     error_free(reason);
+    cancel_if_needed(run);
 }
 
 static void client_gone(void *arg) {
@@ -73,13 +76,24 @@ static void client_gone(void *arg) {
 
 /* ---- Tasks ---- */
 
+static void end_round(StepRun *run);
+
+static void count_down(StepRun *run) {
+    pthread_mutex_lock(&run->mutex);
+    bool is_last = --run->pending == 0;
+    pthread_mutex_unlock(&run->mutex);
+    if (is_last) end_round(run);
+}
+
 static void task_ended(TaskRun *t) {
     StepRun *run = t->step;
-    pthread_mutex_lock(&run->mutex);
-    run->pending--;
-    run->failed |= t->err != NULL;
-    pthread_cond_broadcast(&run->changed);
-    pthread_mutex_unlock(&run->mutex);
+    if (t->err) {
+        pthread_mutex_lock(&run->mutex);
+        run->failed = true;
+        pthread_mutex_unlock(&run->mutex);
+        cancel_if_needed(run);
+    }
+    count_down(run);
 }
 
 static void remote_ended(void *arg, Error *err, Message *reply) {
@@ -146,32 +160,29 @@ static void start_local(StepRun *run, TaskRun *t, const StepRound *round) {
     run->local = worker_run_graph(c->local, c->session, &request, local_ended, t);
 }
 
-static void cancel_tasks(StepRun *run) {
+/* ---- Cancelling ---- */
+
+static void cancel_tasks(void *arg) {
+    StepRun *run = arg;
     for (int i = 1; i < run->graph->task_count; i++)
         if (run->tasks[i].call) call_cancel(run->tasks[i].call);
     if (run->local) graph_run_cancel(run->local, error_derived(error_new(CODE_CANCELLED, "Step was cancelled")));
+    count_down(run);
 }
 
-/* ---- Waiting ---- */
-
-static void wait_for_tasks(StepRun *run, int64_t timeout_ms) {
-    int64_t deadline = timeout_ms > 0 ? clock_mono_ns() + timeout_ms * 1000000 : 0;
-    bool cancelled = false;
+/* On the pool: who finds out may hold locks or have better to do. Not before all tasks were started. */
+static void cancel_if_needed(StepRun *run) {
     pthread_mutex_lock(&run->mutex);
-    while (run->pending > 0) {
-        if (!cancelled && (run->failed || run->cancel_reason)) {
-            cancelled = true;
-            pthread_mutex_unlock(&run->mutex);
-            cancel_tasks(run);
-            pthread_mutex_lock(&run->mutex);
-        } else if (!deadline || cancelled) {
-            pthread_cond_wait(&run->changed, &run->mutex);
-        } else if (!cond_wait_until(&run->changed, &run->mutex, deadline) && !run->cancel_reason) {
-            run->cancel_reason = error_new(CODE_DEADLINE_EXCEEDED, "Timed out waiting for the step: %lld ms have passed", (long long)timeout_ms);
-        }
+    bool cancel = run->is_started && !run->is_cancelling && run->pending > 0 && (run->failed || run->cancel_reason);
+    if (cancel) {
+        run->is_cancelling = true;
+        run->pending++;
     }
     pthread_mutex_unlock(&run->mutex);
+    if (cancel) threadpool_post(worker_compute(master_options(run->session->master)->worker), cancel_tasks, run);
 }
+
+/* ---- Ending ---- */
 
 /* The error to report, taken out of the tasks. */
 static Error *root_error(StepRun *run) {
@@ -229,32 +240,65 @@ static void clear_round(StepRun *run) {
     }
 }
 
-Error *step_run_round(StepRun *run, const StepRound *round) {
-    pthread_mutex_lock(&run->mutex);
-    run->pending = run->graph->part_count;
-    run->failed = false;
-    pthread_mutex_unlock(&run->mutex);
-    if (round->step_stats) rpc_logging_start(&run->session->tasks, run->graph);
-    if (round->call) server_call_watch(round->call, client_gone, run);
-    for (int i = 1; i < run->graph->task_count; i++)
-        if (run->graph->handles[i].ptr) start_remote(run, &run->tasks[i], round);
-    if (run->graph->handles[0].ptr) start_local(run, &run->tasks[0], round);
-    wait_for_tasks(run, round->timeout_ms);
+static void end_round(StepRun *run) {
+    const StepRound *round = &run->round;
     if (round->call) server_call_unwatch(round->call);
     Error *err = root_error(run);
     for (int i = 0; !err && i < run->graph->task_count; i++)
         if (run->graph->handles[i].ptr) collect_metadata(&run->tasks[i], round);
-    if (!err && round->step_stats) rpc_logging_fetch(&run->session->tasks, run->graph, run->id, round->step_stats);
     for (int i = 0; !err && i < round->recv_count; i++) {
         round->recv_values[i] = run->tasks[0].result.values[i];
         run->tasks[0].result.values[i] = NULL;
     }
     clear_round(run);
-    return err;
+    run->done(run->done_arg, err);
 }
 
-void step_run_free(StepRun *run) {
-    if (!run) return;
+void step_run_start(StepRun *run, const StepRound *round, StepRoundDone *done, void *arg) {
+    run->round = *round;
+    run->done = done;
+    run->done_arg = arg;
+    pthread_mutex_lock(&run->mutex);
+    run->pending = run->graph->part_count + 1; /* ours, until all are started */
+    run->failed = run->is_started = run->is_cancelling = false;
+    pthread_mutex_unlock(&run->mutex);
+    if (round->call) server_call_watch(round->call, client_gone, run);
+    for (int i = 1; i < run->graph->task_count; i++)
+        if (run->graph->handles[i].ptr) start_remote(run, &run->tasks[i], round);
+    if (run->graph->handles[0].ptr) start_local(run, &run->tasks[0], round);
+    pthread_mutex_lock(&run->mutex);
+    run->is_started = true;
+    pthread_mutex_unlock(&run->mutex);
+    cancel_if_needed(run);
+    count_down(run);
+}
+
+typedef struct RoundWaiter {
+    Latch latch;
+    Error *err;
+} RoundWaiter;
+
+static void wake_waiter(void *arg, Error *err) {
+    RoundWaiter *w = arg;
+    w->err = err;
+    latch_done(&w->latch);
+}
+
+Error *step_run_round(StepRun *run, const StepRound *round) {
+    RoundWaiter w = {.err = NULL};
+    int64_t timeout_ms = round->timeout_ms;
+    latch_init(&w.latch, 1);
+    if (round->step_stats) rpc_logging_start(&run->session->tasks, run->graph);
+    step_run_start(run, round, wake_waiter, &w);
+    if (timeout_ms > 0 && !latch_wait_for(&w.latch, timeout_ms))
+        step_run_cancel(run, error_new(CODE_DEADLINE_EXCEEDED, "Timed out waiting for the step: %lld ms have passed", (long long)timeout_ms));
+    latch_wait(&w.latch);
+    latch_clear(&w.latch);
+    if (!w.err && round->step_stats) rpc_logging_fetch(&run->session->tasks, run->graph, run->id, round->step_stats);
+    return w.err;
+}
+
+void step_run_cleanup(StepRun *run) {
     Pb__CleanupGraphRequest request = PB__CLEANUP_GRAPH_REQUEST__INIT;
     request.step_id = run->id;
     for (int i = 0; i < run->graph->task_count; i++) {
@@ -265,11 +309,14 @@ void step_run_free(StepRun *run) {
         else
             worker_client_post(c, "CleanupGraph", &request.base, 60000);
     }
+}
+
+void step_run_free(StepRun *run) {
+    if (!run) return;
     clear_round(run);
     graph_run_unref(run->local);
     error_free(run->cancel_reason);
     pthread_mutex_destroy(&run->mutex);
-    pthread_cond_destroy(&run->changed);
     client_graph_unref(run->graph);
     master_session_unref(run->session);
     free(run->tasks);

@@ -16,14 +16,21 @@ typedef struct StepRound {
     Tensor **recv_values; /* filled, one reference each */
     int recv_count;
     bool trace, partition_graphs, is_partial, is_last;
-    int64_t timeout_ms;
+    int64_t timeout_ms; /* for step_run_round */
     ServerCall *call; /* (optional) its cancellation cancels the step */
     StrBuf *step_stats, *partition_graph_fields; /* (optional) */
 } StepRound;
 
 StepRun *step_run_new(MasterSession *s, ClientGraph *g, int64_t step_id); /* keeps references to both */
 Error *step_run_round(StepRun *run, const StepRound *round) MUST_CHECK; /* waits until every task has answered */
+
+/* The same without waiting, for a round that is not traced and has no timeout. done runs exactly once, on the thread that ended last, perhaps before
+ * this returns; what the round points to must live until then. Takes err. */
+typedef void StepRoundDone(void *arg, Error *err);
+void step_run_start(StepRun *run, const StepRound *round, StepRoundDone *done, void *arg);
+
 void step_run_cancel(StepRun *run, Error *reason); /* takes reason; the round under way ends with it */
-void step_run_free(StepRun *run);                  /* CleanupGraph at every task */
+void step_run_cleanup(StepRun *run);               /* CleanupGraph at every task */
+void step_run_free(StepRun *run);
 
 StepRun **step_run_next(StepRun *run); /* the link of the session's list */

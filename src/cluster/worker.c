@@ -151,6 +151,10 @@ const DeviceSet *worker_devices(const Worker *w) {
     return w->devices;
 }
 
+ThreadPool *worker_compute(const Worker *w) {
+    return w->compute;
+}
+
 WorkerStats worker_stats(Worker *w) {
     WorkerStats stats = {.steps = step_table_count(w->steps), .runs = atomic_load(&w->runs)};
     size_t at = 0;

@@ -80,6 +80,7 @@ bool worker_fresh_recv_id(Worker *w, int64_t id);
 
 Str worker_task_name(const Worker *w);
 const DeviceSet *worker_devices(const Worker *w);
+ThreadPool *worker_compute(const Worker *w); /* the pool of its kernels */
 StepSequences *worker_step_sequences(const Worker *w);
 
 typedef struct WorkerStats {

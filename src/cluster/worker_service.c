@@ -111,7 +111,7 @@ static void deregister_graph(void *arg, ServerCall *call) {
     service_free(request);
 }
 
-/* One RunGraph call: started on the compute pool, answered when the run ends. */
+/* One RunGraph call: started on the thread that read it or on the compute pool, answered when the run ends. */
 typedef struct RunGraphCall {
     RefCount refs; /* the starter, the run's end, a cancellation under way */
     Services *services;
@@ -244,7 +244,10 @@ static void run_graph(void *arg, ServerCall *call) {
     c->services = arg;
     c->call = call;
     c->request = request;
-    threadpool_post(c->services->compute, start_run_graph, c);
+    if (transport_thread_is_spare())
+        start_run_graph(c);
+    else
+        threadpool_post(c->services->compute, start_run_graph, c);
 }
 
 static void cleanup_graph(void *arg, ServerCall *call) {

@@ -44,7 +44,7 @@ void grpc_call_finish(GrpcCall *call, Error *err) {
     call->stream = NULL;
     message_clear(&call->request);
     call->done_task = (LoopTask){.fn = tell_user, .arg = call};
-    if (loop_is_here(loop) || !loop_post(loop, &call->done_task)) tell_user(call);
+    if (!loop_hand_out(loop, &call->done_task)) tell_user(call);
 }
 
 /* Ends a call whose stream may still be open, and tells the peer. */

@@ -13,6 +13,7 @@ typedef struct GrpcTransport {
     GrpcOptions options; /* defaults filled in */
     _Atomic int64_t connections_in, connections_out, calls_in, calls_out;
     HandlerCount handlers;
+    bool is_closed;        /* for its owner */
     pthread_mutex_t mutex; /* guards what follows; never held while waiting for the loop */
     List channels;         /* of GrpcChannel */
     GrpcServer *server;    /* NULL: does not serve */

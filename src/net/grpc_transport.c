@@ -1,5 +1,6 @@
-/* grpc_transport.c: Transport over sockets: one loop thread for the server side and all channels. */
+/* grpc_transport.c: Transport over sockets: one loop for the server side and all channels. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "net/grpc_channel.h"
@@ -58,13 +59,18 @@ static void close_channels(void *arg) {
     grpc_channels_close(arg);
 }
 
-static void transport_free_grpc(Transport *base) {
+static void close_transport(Transport *base) {
     GrpcTransport *t = self(base);
+    if (t->is_closed) return;
+    t->is_closed = true;
     stop_serving(base, 0);
     loop_call(t->loop, close_channels, t);
     handler_count_wait(&t->handlers);
     loop_stop(t->loop);
-    grpc_transport_unref(t);
+}
+
+static void free_transport(Transport *base) {
+    grpc_transport_unref(self(base));
 }
 
 static const TransportTable transport_table = {
@@ -72,12 +78,19 @@ static const TransportTable transport_table = {
     .serve = serve,
     .stop_serving = stop_serving,
     .stats = stats,
-    .free = transport_free_grpc,
+    .close = close_transport,
+    .free = free_transport,
 };
+
+/* One that reads, and one for every core that may be busy with what was read. */
+static int thread_count(void) {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores < 1 ? 2 : cores < LOOP_MAX_THREADS ? (int)cores + 1 : LOOP_MAX_THREADS;
+}
 
 Error *transport_grpc_new(const GrpcOptions *options, Transport **out) {
     GrpcTransport *t = xcalloc(1, sizeof *t);
-    Error *err = loop_new("rill-net", &t->loop);
+    Error *err = loop_new("rill-net", thread_count(), &t->loop);
     if (err) {
         free(t);
         return err;

@@ -110,6 +110,12 @@ static TransportStats stats(Transport *base) {
     return sum;
 }
 
+static void joined_close(Transport *base) {
+    JoinedTransport *t = (JoinedTransport *)base;
+    transport_close(t->near);
+    transport_close(t->far);
+}
+
 static void joined_free(Transport *base) {
     JoinedTransport *t = (JoinedTransport *)base;
     transport_free(t->near);
@@ -123,6 +129,7 @@ static const TransportTable transport_table = {
     .serve = serve,
     .stop_serving = stop_serving,
     .stats = stats,
+    .close = joined_close,
     .free = joined_free,
 };
 

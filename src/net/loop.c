@@ -1,16 +1,20 @@
-/* loop.c: the thread, the queue of posted tasks, and a heap of timers over one uv_timer.
+/* loop.c: the threads, the queue of posted tasks, and a heap of timers over one uv_timer.
 
-   Tasks run before and after the loop polls, so what the loop's own thread posts needs no wake-up, and whatever many
-   threads posted meanwhile costs one. The thread sleeps on the descriptor of libuv's epoll, outside libuv: so it can
-   give the turn away meanwhile. */
+   Tasks run before and after the loop polls, so what who has the turn posts needs no wake-up, and whatever many
+   threads posted meanwhile costs one.
+
+   Threads sleep outside libuv, without the turn, on an epoll of their own that holds nothing but libuv's: one-shot, so
+   that an event wakes one thread, and nobody else until that one sleeps again or goes off to run what was handed out.
+   So a request is read, worked on and answered by one thread, and another one wakes only for what comes meanwhile. */
 #include "net/loop.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -27,7 +31,9 @@ struct Loop {
     uv_prepare_t before_poll;
     uv_check_t after_poll;
     uv_timer_t alarm;
-    pthread_t thread;
+    int wait_fd; /* what the threads sleep on */
+    pthread_t threads[LOOP_MAX_THREADS];
+    int thread_count;
     char name[16];
     char *read_buffer;
 
@@ -35,14 +41,20 @@ struct Loop {
     LoopTask *head, *tail;
     bool stopped;
 
-    pthread_mutex_t turn;        /* guards what follows, libuv's loop and what users of the loop keep there */
-    _Atomic bool is_turn_wanted; /* the loop's thread comes first */
-    bool is_touched;
+    pthread_mutex_t turn;       /* guards what follows, libuv's loop and what users of the loop keep there */
+    _Atomic int turn_wanted_by; /* the loop's threads come first */
+    bool is_touched, is_armed;  /* is_armed: the next event wakes a sleeper */
+    int sleepers;
+    LoopTask *handed, *handed_tail;
     int64_t last_run_ns; /* of loop_run */
     LoopTimer **heap;    /* heap[1..count], earliest first */
     size_t count, capacity;
     int64_t alarm_ns; /* when the alarm rings; 0: it does not */
 };
+
+static _Thread_local Loop *own;      /* the loop this is a thread of */
+static _Thread_local bool has_turn;  /* of its own loop */
+static _Thread_local bool is_spare;  /* another thread of the loop does its work meanwhile */
 
 /* ---- Tasks ---- */
 
@@ -63,13 +75,13 @@ bool loop_post(Loop *l, LoopTask *task) {
 }
 
 bool loop_run(Loop *l, LoopTask *task) {
-    if (loop_is_here(l) || atomic_load(&l->is_turn_wanted) || pthread_mutex_trylock(&l->turn) != 0)
+    if (loop_is_here(l) || (own != l && atomic_load(&l->turn_wanted_by)) || pthread_mutex_trylock(&l->turn) != 0)
         return loop_post(l, task);
     int64_t now = clock_mono_ns();
     pthread_mutex_lock(&l->mutex);
     bool must_post = l->head || l->stopped; /* behind those posted before */
     pthread_mutex_unlock(&l->mutex);
-    if (now - l->last_run_ns < BURST_NS) must_post = true;
+    if (now - l->last_run_ns < BURST_NS && own != l) must_post = true;
     l->last_run_ns = now;
     if (!must_post) task->fn(task->arg);
     bool wake = l->is_touched;
@@ -111,6 +123,62 @@ static void after_poll(uv_check_t *handle) {
 
 static void woken(uv_async_t *handle) {
     (void)handle; /* after_poll does the work */
+}
+
+/* ---- Tasks without the turn ---- */
+
+bool loop_hand_out(Loop *l, LoopTask *task) {
+    pthread_mutex_lock(&l->mutex);
+    bool stopped = l->stopped;
+    pthread_mutex_unlock(&l->mutex);
+    if (stopped) return false;
+    task->next = NULL;
+    if (l->handed)
+        l->handed_tail->next = task;
+    else
+        l->handed = task;
+    l->handed_tail = task;
+    if (!loop_is_here(l)) loop_touch(l);
+    return true;
+}
+
+bool loop_thread_is_spare(void) {
+    return is_spare;
+}
+
+static void arm(Loop *l) {
+    if (l->is_armed) return;
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
+    l->is_armed = epoll_ctl(l->wait_fd, EPOLL_CTL_MOD, uv_backend_fd(&l->uv), &event) == 0;
+}
+
+static void leave_turn(Loop *l) {
+    has_turn = false;
+    pthread_mutex_unlock(&l->turn);
+}
+
+static void take_turn(Loop *l) {
+    atomic_fetch_add(&l->turn_wanted_by, 1);
+    pthread_mutex_lock(&l->turn);
+    atomic_fetch_sub(&l->turn_wanted_by, 1);
+    has_turn = true;
+}
+
+/* Of several tasks only the last may take long: the others wait for each other. */
+static void run_handed(Loop *l) {
+    LoopTask *task = l->handed;
+    l->handed = l->handed_tail = NULL;
+    bool has_sleeper = l->sleepers > 0;
+    if (has_sleeper) arm(l);
+    leave_turn(l);
+    while (task) {
+        LoopTask *next = task->next;
+        is_spare = has_sleeper && !next;
+        task->fn(task->arg);
+        task = next;
+    }
+    is_spare = false;
+    take_turn(l);
 }
 
 typedef struct WaitedCall {
@@ -206,19 +274,21 @@ void loop_timer_stop(Loop *l, LoopTimer *timer) {
 
 static void sleep_until_work(Loop *l) {
     int timeout_ms = uv_backend_timeout(&l->uv);
+    struct epoll_event event;
     l->is_touched = false;
     if (timeout_ms == 0) return;
-    pthread_mutex_unlock(&l->turn);
-    struct pollfd events = {.fd = uv_backend_fd(&l->uv), .events = POLLIN};
-    poll(&events, 1, timeout_ms);
-    atomic_store(&l->is_turn_wanted, true);
-    pthread_mutex_lock(&l->turn);
-    atomic_store(&l->is_turn_wanted, false);
+    arm(l);
+    l->sleepers++;
+    leave_turn(l);
+    int n = epoll_wait(l->wait_fd, &event, 1, timeout_ms);
+    take_turn(l);
+    l->sleepers--;
+    if (n > 0) l->is_armed = false;
 }
 
 static bool is_over(Loop *l) {
     pthread_mutex_lock(&l->mutex);
-    bool over = l->stopped = !l->head && !uv_loop_alive(&l->uv);
+    bool over = l->stopped = !l->head && !l->handed && !uv_loop_alive(&l->uv);
     pthread_mutex_unlock(&l->mutex);
     return over;
 }
@@ -236,19 +306,33 @@ static void *thread_main(void *arg) {
     Loop *l = arg;
     block_signals();
     pthread_setname_np(pthread_self(), l->name);
-    pthread_mutex_lock(&l->mutex); /* until loop_new has stored the thread's id */
-    pthread_mutex_unlock(&l->mutex);
-    pthread_mutex_lock(&l->turn);
+    own = l;
+    take_turn(l);
     while (!is_over(l)) {
         uv_run(&l->uv, UV_RUN_NOWAIT);
         run_tasks(l);
-        sleep_until_work(l);
+        if (l->handed)
+            run_handed(l);
+        else
+            sleep_until_work(l);
     }
-    pthread_mutex_unlock(&l->turn);
+    uv_async_send(&l->wake); /* the next one ends */
+    arm(l);
+    leave_turn(l);
     return NULL;
 }
 
-Error *loop_new(const char *name, Loop **out) {
+static int start_threads(Loop *l, int count) {
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
+    l->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (l->wait_fd < 0 || epoll_ctl(l->wait_fd, EPOLL_CTL_ADD, uv_backend_fd(&l->uv), &event) != 0) return UV_EMFILE;
+    l->is_armed = true;
+    while (l->thread_count < count && pthread_create(&l->threads[l->thread_count], NULL, thread_main, l) == 0)
+        l->thread_count++;
+    return l->thread_count ? 0 : UV_EAGAIN;
+}
+
+Error *loop_new(const char *name, int threads, Loop **out) {
     Loop *l = xcalloc(1, sizeof *l);
     int failed = uv_loop_init(&l->uv);
     if (failed) {
@@ -257,6 +341,7 @@ Error *loop_new(const char *name, Loop **out) {
     }
     strncpy(l->name, name, sizeof l->name - 1);
     l->read_buffer = xmalloc(READ_BUFFER_BYTES);
+    l->wait_fd = -1;
     pthread_mutex_init(&l->mutex, NULL);
     pthread_mutex_init(&l->turn, NULL);
     l->wake.data = l->before_poll.data = l->after_poll.data = l->alarm.data = l;
@@ -269,9 +354,7 @@ Error *loop_new(const char *name, Loop **out) {
     uv_unref((uv_handle_t *)&l->before_poll);
     uv_unref((uv_handle_t *)&l->after_poll);
     uv_unref((uv_handle_t *)&l->alarm);
-    pthread_mutex_lock(&l->mutex);
-    if (!failed && pthread_create(&l->thread, NULL, thread_main, l) != 0) failed = UV_EAGAIN;
-    pthread_mutex_unlock(&l->mutex);
+    if (!failed) failed = start_threads(l, threads < LOOP_MAX_THREADS ? threads : LOOP_MAX_THREADS);
     if (failed) {
         loop_free(l);
         return error_new(CODE_RESOURCE_EXHAUSTED, "cannot start an event loop: %s", uv_strerror(failed));
@@ -288,7 +371,7 @@ static void let_run_end(void *arg) {
 void loop_stop(Loop *l) {
     LoopTask task = {.fn = let_run_end, .arg = l};
     loop_post(l, &task);
-    pthread_join(l->thread, NULL);
+    for (int i = 0; i < l->thread_count; i++) pthread_join(l->threads[i], NULL);
 }
 
 static void close_handle(uv_handle_t *handle, void *arg) {
@@ -301,6 +384,7 @@ void loop_free(Loop *l) {
     uv_walk(&l->uv, close_handle, NULL);
     uv_run(&l->uv, UV_RUN_DEFAULT);
     uv_loop_close(&l->uv);
+    if (l->wait_fd >= 0) close(l->wait_fd);
     pthread_mutex_destroy(&l->mutex);
     pthread_mutex_destroy(&l->turn);
     free(l->heap);
@@ -309,7 +393,7 @@ void loop_free(Loop *l) {
 }
 
 bool loop_is_here(const Loop *l) {
-    return pthread_equal(l->thread, pthread_self());
+    return has_turn && own == l;
 }
 
 uv_loop_t *loop_uv(Loop *l) {

@@ -1,7 +1,8 @@
-/* loop.h: Loop, a libuv loop on its own thread that runs posted tasks and timers.
+/* loop.h: Loop, a libuv loop on a few threads of its own that runs posted tasks and timers.
 
-   Whoever runs has the turn: the loop's thread, except while it sleeps; then another thread may take the turn for one
-   task, which saves waking the loop. State "of the loop" is state of who has the turn. */
+   One has the turn: a thread of the loop, except while all of them sleep or run what was handed out to them; then
+   another thread may take the turn for one task, which saves waking the loop. State "of the loop" is state of who has
+   the turn. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,16 +28,23 @@ typedef struct LoopTimer {
     void *arg;
 } LoopTimer;
 
-Error *loop_new(const char *name, Loop **out) MUST_CHECK;
-void loop_stop(Loop *loop); /* runs what is posted, waits until every handle was closed by its owner, ends the thread */
+enum { LOOP_MAX_THREADS = 5 };
+
+Error *loop_new(const char *name, int threads, Loop **out) MUST_CHECK;
+void loop_stop(Loop *loop); /* runs what is posted, waits until every handle was closed by its owner, ends the threads */
 void loop_free(Loop *loop); /* stopped */
 
 bool loop_post(Loop *loop, LoopTask *task); /* from any thread; false: has stopped, task will not run */
 bool loop_run(Loop *loop, LoopTask *task);  /* here if the loop sleeps, else posts; user code must not run in it */
-bool loop_call(Loop *loop, LoopFn *fn, void *arg); /* runs fn on the loop and waits; not from the loop's thread */
-bool loop_is_here(const Loop *loop);               /* is this the loop's thread? */
+bool loop_call(Loop *loop, LoopFn *fn, void *arg); /* runs fn on the loop and waits; not from who has the turn */
+bool loop_is_here(const Loop *loop);               /* is this a thread of the loop, with the turn? */
+
+/* Inside a task handed out by loop_hand_out: may it take its time, because another thread looks after the loop? */
+bool loop_thread_is_spare(void);
 
 /* For code that has the turn. */
+bool loop_hand_out(Loop *loop, LoopTask *task); /* runs task soon, on a thread of the loop but without the turn; false:
+                                                   has stopped */
 void loop_touch(Loop *loop); /* after any call of libuv that the loop must look at before it sleeps on */
 uv_loop_t *loop_uv(Loop *loop);
 uv_buf_t loop_read_buffer(Loop *loop); /* one for all readers: empty it before returning to the loop */

@@ -414,12 +414,15 @@ static void close_here(void *arg) {
         give_up(LIST_ENTRY(link, LoopbackCall, from_link), error_new(CODE_CANCELLED, "the transport was freed"));
 }
 
-static void loopback_free(Transport *base) {
+static void loopback_close(Transport *base) {
     LoopbackTransport *t = (LoopbackTransport *)base;
     stop_serving(base, 0);
     loop_call(t->network->loop, close_here, t);
     handler_count_wait(&t->handlers);
-    transport_unref(t);
+}
+
+static void loopback_free(Transport *base) {
+    transport_unref((LoopbackTransport *)base);
 }
 
 static TransportStats stats(Transport *base) {
@@ -432,6 +435,7 @@ static const TransportTable transport_table = {
     .serve = serve,
     .stop_serving = stop_serving,
     .stats = stats,
+    .close = loopback_close,
     .free = loopback_free,
 };
 
@@ -451,7 +455,7 @@ Transport *transport_loopback_new(LoopbackNetwork *n) {
 
 LoopbackNetwork *loopback_network_new(void) {
     LoopbackNetwork *n = xcalloc(1, sizeof *n);
-    Error *err = loop_new("rill-loopback", &n->loop);
+    Error *err = loop_new("rill-loopback", 1, &n->loop);
     if (err) abort(); /* only when the process is out of memory or threads */
     refcount_init(&n->refs);
     list_init(&n->waiting);

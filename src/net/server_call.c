@@ -78,10 +78,8 @@ void server_call_dispatch(ServerCall *call, const Method *method, void *arg, Thr
     call->handler = method->handler;
     call->handler_arg = arg;
     handler_count_add(call->handlers, 1);
-    if (method->inline_ok)
-        run_handler(call);
-    else
-        threadpool_post(pool, run_handler, call);
+    call->handler_task = (LoopTask){.fn = run_handler, .arg = call};
+    if (!method->inline_ok || !loop_hand_out(call->loop, &call->handler_task)) threadpool_post(pool, run_handler, call);
 }
 
 /* ---- Watcher ---- */

@@ -23,8 +23,18 @@ TransportStats transport_stats(Transport *t) {
     return t->table->stats(t);
 }
 
+bool transport_thread_is_spare(void) {
+    return loop_thread_is_spare();
+}
+
+void transport_close(Transport *t) {
+    t->table->close(t);
+}
+
 void transport_free(Transport *t) {
-    if (t) t->table->free(t);
+    if (!t) return;
+    t->table->close(t);
+    t->table->free(t);
 }
 
 Channel *channel_ref(Channel *c) {

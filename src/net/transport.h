@@ -24,9 +24,14 @@ typedef struct CallOptions {
     bool wait_for_ready; /* false: Unavailable at once while the peer cannot be reached */
 } CallOptions;
 
-/* Called exactly once for each call, on a thread of the transport that must not be blocked: post longer work to a pool.
- * Owns err and the slices of reply (message_move them; what is left is released); reply is NULL when err is not. */
+/* Called exactly once for each call, on a thread of the transport that must not be blocked: post longer work to a pool,
+ * unless transport_thread_is_spare. Owns err and the slices of reply (message_move them; what is left is released);
+ * reply is NULL when err is not. */
 typedef void CallDone(void *arg, Error *err, Message *reply);
+
+/* In a CallDone or an inline handler: may it compute for a while in this thread, because the transport has another one
+ * for what comes meanwhile? To wait for a call would still be wrong. */
+bool transport_thread_is_spare(void);
 
 /* Makes a channel to "host:port"; nothing is connected until the first call. Thread-safe as all functions here. */
 Channel *transport_channel(Transport *t, Str address);
@@ -47,14 +52,14 @@ Error *channel_call_wait(Channel *c, const char *path, Message *request, CallOpt
 
 /* ---- Server side ---- */
 
-/* Runs on the server's pool, or on the I/O thread when `inline_ok` said so. Must lead to exactly one server_call_reply
- * or server_call_fail, now or later, from any thread. */
+/* Runs on the server's pool, or on the thread that read the request when `inline_ok` said so. Must lead to exactly one
+ * server_call_reply or server_call_fail, now or later, from any thread. */
 typedef void Handler(void *arg, ServerCall *call);
 
 typedef struct Method {
     const char *path; /* "/tensorflow.MasterService/RunStep" */
     Handler *handler;
-    bool inline_ok; /* never blocks and is short: runs on the I/O thread */
+    bool inline_ok; /* never blocks, and is short unless transport_thread_is_spare: runs on the thread that read it */
 } Method;
 
 Message *server_call_request(ServerCall *call); /* borrowed; the handler may message_move it */
@@ -84,7 +89,9 @@ Error *transport_serve(Transport *t, Str address, const ServerOptions *options, 
 /* Graceful: refuses new calls, waits up to grace_ms for those under way, then cancels and closes all. */
 void transport_stop_serving(Transport *t, int64_t grace_ms);
 
-void transport_free(Transport *t); /* stops serving, cancels every call, waits until all callbacks have returned */
+/* Stops serving, cancels every call, waits until all callbacks have returned. New calls end with Cancelled at once. */
+void transport_close(Transport *t);
+void transport_free(Transport *t); /* closes it */
 
 /* ---- Implementations ---- */
 

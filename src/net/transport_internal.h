@@ -12,7 +12,8 @@ typedef struct TransportTable {
     Error *(*serve)(Transport *t, Str address, const ServerOptions *options, char **bound_address);
     void (*stop_serving)(Transport *t, int64_t grace_ms);
     TransportStats (*stats)(Transport *t);
-    void (*free)(Transport *t);
+    void (*close)(Transport *t); /* may come again */
+    void (*free)(Transport *t);  /* closed */
 } TransportTable;
 
 struct Transport {
@@ -73,6 +74,7 @@ struct ServerCall {
     Handler *handler;
     void *handler_arg;
     HandlerCount *handlers;
+    LoopTask handler_task;
 
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t watcher_returned;
@@ -89,5 +91,6 @@ void server_call_unref(ServerCall *call);
 void server_call_clear(ServerCall *call);  /* for destroy */
 void server_call_cancel(ServerCall *call); /* for who has the loop's turn: tells the watcher, on the loop's thread */
 
-/* Runs the handler, on the pool or, when inline_ok, here. The handler has its own reference, given back by finish. */
+/* Has the handler run, on the pool or, when inline_ok, on the thread that has the turn, once it has left it. The handler
+ * has its own reference, given back by finish. */
 void server_call_dispatch(ServerCall *call, const Method *method, void *arg, ThreadPool *pool);

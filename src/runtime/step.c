@@ -41,6 +41,8 @@ typedef struct Worklist {
 } Worklist;
 
 static _Thread_local Worklist *current;
+static _Thread_local bool is_lent;      /* between step_lend_begin and step_lend_end */
+static _Thread_local Running *lent_to; /* what ended meanwhile */
 
 static void point_arrays(Running *r, int inputs, int outputs) {
     if (inputs > INLINE_ARGS || outputs > INLINE_ARGS) {
@@ -304,7 +306,34 @@ void kernel_done(KernelContext *k, Error *err) {
         current->completed = r;
         return;
     }
+    if (is_lent && !current) {
+        r->next = lent_to;
+        lent_to = r;
+        return;
+    }
     threadpool_post(r->step->context->pool, run_completed, r);
+}
+
+void step_lend_begin(void) {
+    is_lent = true;
+}
+
+void step_lend_end(void) {
+    Running *all = lent_to, *kept = NULL;
+    is_lent = false;
+    lent_to = NULL;
+    Step *step = all ? all->step : NULL;
+    while (all) {
+        Running *r = all;
+        all = r->next;
+        if (r->step == step) {
+            r->next = kept;
+            kept = r;
+        } else {
+            threadpool_post(r->step->context->pool, run_completed, r);
+        }
+    }
+    if (kept) run_completed(kept);
 }
 
 /* Keeps what this thread will do itself, gives other expensive nodes to the pool. */

@@ -1,8 +1,11 @@
-/* loopback_cluster.h: several servers in one process and a client that speaks MasterService to them, for tests. */
+/* loopback_cluster.h: several servers in one process and a client that speaks MasterService to them, for tests: without sockets, or with them. */
 #pragma once
+#include <arpa/inet.h>
 #include <cjson/cJSON.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -24,9 +27,32 @@ typedef struct Cluster {
     int64_t session_timeout_ms;
 } Cluster;
 
+static bool cluster_has_sockets; /* of clusters made from now on */
+
+static inline Transport *cluster_transport(Cluster *c) {
+    Transport *t = NULL;
+    if (!cluster_has_sockets) return transport_loopback_new(c->network);
+    expect_ok(transport_grpc_new(NULL, &t));
+    return t;
+}
+
+/* A port nobody listens on, below those of outgoing connections: a task that restarts must find it free. */
+static inline int free_port(void) {
+    static unsigned tries;
+    for (;;) {
+        struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        int port = 12000 + (int)(((unsigned)getpid() * 211u + tries++ * 7u) % 20000u);
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        name.sin_port = htons((uint16_t)port);
+        bool is_free = bind(fd, (struct sockaddr *)&name, sizeof name) == 0;
+        close(fd);
+        if (is_free) return port;
+    }
+}
+
 static inline void cluster_start_task(Cluster *c, int i) {
     ServerConfig config = {.cluster = &c->spec, .job = str_of(c->spec.tasks[i].job), .task = c->spec.tasks[i].index, .threads = 2, .session_timeout_ms = c->session_timeout_ms};
-    expect_ok(server_start(&config, transport_loopback_new(c->network), &c->servers[i]));
+    expect_ok(server_start(&config, cluster_transport(c), &c->servers[i]));
 }
 
 static inline void cluster_stop_task(Cluster *c, int i) {
@@ -42,10 +68,10 @@ static inline Cluster *cluster_new(int ps, int workers, int64_t session_timeout_
     c->session_timeout_ms = session_timeout_ms;
     for (int i = 0; i < ps + workers; i++) {
         char address[32];
-        snprintf(address, sizeof address, "127.0.0.1:%d", 2001 + i);
+        snprintf(address, sizeof address, "127.0.0.1:%d", cluster_has_sockets ? free_port() : 2001 + i);
         expect_ok(cluster_spec_add(&c->spec, i < ps ? STR("ps") : STR("worker"), i < ps ? i : i - ps, str_of(address)));
     }
-    c->client = transport_loopback_new(c->network);
+    c->client = cluster_transport(c);
     for (int i = 0; i < c->spec.count; i++) c->channels[i] = transport_channel(c->client, str_of(c->spec.tasks[i].address));
     return c;
 }

@@ -1,4 +1,5 @@
-/* loopback_cluster_test.c: whole clusters in one process, driven as a client drives them: steps over tasks, cancellation, failures, and that nothing is left. */
+/* loopback_cluster_test.c: whole clusters in one process, without sockets and with them, driven as a client drives them: steps over tasks, cancellation,
+   failures, and that nothing is left. */
 #include "cluster/loopback_cluster.h"
 
 #include <pthread.h>
@@ -744,6 +745,14 @@ int main(void) {
         cmocka_unit_test(a_ps_that_restarted_is_aborted_a_lost_one_unavailable),
         cmocka_unit_test(a_master_that_goes_takes_its_steps_with_it),
     };
-    int failed = cmocka_run_group_tests(shared, start_cluster, stop_cluster);
-    return failed + cmocka_run_group_tests(own, NULL, NULL);
+    const struct CMUnitTest also_with_sockets[] = {
+        cmocka_unit_test(a_late_task_is_waited_for),
+        cmocka_unit_test(a_server_that_waits_for_a_missing_task_can_be_stopped),
+        cmocka_unit_test(a_master_that_goes_takes_its_steps_with_it),
+    };
+    int failed = cmocka_run_group_tests_name("in the process", shared, start_cluster, stop_cluster);
+    failed += cmocka_run_group_tests_name("in the process, own clusters", own, NULL, NULL);
+    cluster_has_sockets = true;
+    failed += cmocka_run_group_tests_name("over sockets", shared, start_cluster, stop_cluster);
+    return failed + cmocka_run_group_tests_name("over sockets, own clusters", also_with_sockets, NULL, NULL);
 }

@@ -107,7 +107,18 @@ static void deadline_left(void *arg, ServerCall *call) {
     server_call_reply(call, &m);
 }
 
+/* Keeps its thread until a call is parked, where the transport allows that. */
+static void stay(void *arg, ServerCall *call) {
+    Env *env = arg;
+    Message m = {0};
+    bool is_spare = transport_thread_is_spare();
+    if (is_spare) latch_wait_for(&env->arrived, PATIENCE_MS);
+    message_add_copy(&m, is_spare ? STR("stayed") : STR("went"));
+    server_call_reply(call, &m);
+}
+
 static const Method methods[] = {
+    {"/test.T/Stay", stay, true},
     {"/test.T/Echo", echo, false},
     {"/test.T/EchoInline", echo, true},
     {"/test.T/Fail", lose, false},
@@ -548,6 +559,24 @@ static void many_threads_call_at_once(void **state) {
     assert_int_equal(transport_stats(env->client).calls_out, 0);
 }
 
+/* While one thread of the transport is busy with a handler another one reads and answers. */
+static void a_handler_that_stays_keeps_nobody_waiting(void **state) {
+    Env *env = *state;
+    Pending busy, parked;
+    latch_add(&env->arrived, 1);
+    pending_start(&busy, env->channel, "/test.T/Stay", "", (CallOptions){0});
+    expect_ok(env->channel, "/test.T/Echo", "meanwhile");
+    expect_ok(env->channel, "/test.T/EchoInline", "meanwhile");
+    pending_start(&parked, env->channel, "/test.T/Park", "", (CallOptions){0});
+    wait_for(&busy.done);
+    assert_null(busy.err);
+    wait_for(&env->arrived);
+    reply_to_parked(env);
+    wait_for(&parked.done);
+    pending_clear(&busy);
+    pending_clear(&parked);
+}
+
 /* ---- Joined ---- */
 
 static void joined_takes_no_socket_to_its_own_process(void **state) {
@@ -616,6 +645,7 @@ static int run(const char *name, Kind *kind) {
         ROW(a_freed_client_cancels_its_calls),
         ROW(a_transport_serves_once),
         ROW(many_threads_call_at_once),
+        ROW(a_handler_that_stays_keeps_nobody_waiting),
     };
     return _cmocka_run_group_tests(name, tests, sizeof tests / sizeof tests[0], NULL, NULL);
 }
