@@ -10,7 +10,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 RILL = os.path.join(ROOT, "build", os.environ.get("MODE", "release"), "rill")
-START_SECONDS = 80
+START_SECONDS = 100
 
 
 class Contender:
@@ -93,6 +93,11 @@ class Team:
     @property
     def start(self):
         return self.members[0].start
+
+    def wait_ready(self):
+        for m in self.members:
+            m.start or m.wait_ready()
+        return self
 
     def run(self, seconds, steps=0):
         for m in self.members:

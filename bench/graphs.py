@@ -7,6 +7,7 @@ import json
 import os
 
 import models
+import numpy as np
 import tensorflow.compat.v1 as tf
 
 SIZES = {"4B": 1, "1KB": 256, "1MB": 250_000, "100MB": 25_000_000}  # floats
@@ -81,6 +82,15 @@ def local_model(folder, model):
         train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
         cases.add("train", [train], fetches=[loss], init=[[tf.global_variables_initializer().name, data.initializer.name]])
     return cases.write()
+
+
+def inputs(folder, model):
+    """Files with the batch, for peers that have no TensorFlow."""
+    paths = []
+    for i, value in enumerate(models.inputs(model)):
+        paths.append(os.path.join(folder, "%s_input%d.npy" % (model, i)))
+        np.save(paths[-1], value)
+    return paths
 
 
 def worker_model(folder, model, worker, workers, sync):
