@@ -40,6 +40,18 @@ def mlp_train():
     return tf.train.GradientDescentOptimizer(0.01).minimize(loss)
 
 
+def dense(rows, inputs, units, activation):
+    with tf.variable_scope("dense_%d_%d_%d" % (rows, inputs, units), reuse=tf.AUTO_REUSE):
+        x, w, b = variable("x", [rows, inputs]), variable("w", [inputs, units]), variable("b", [units])
+    return activation(tf.nn.bias_add(tf.matmul(x, w), b)).op
+
+
+def conv(images, size, channels, filters, activation):
+    with tf.variable_scope("conv_%d_%d_%d" % (size, channels, filters)):
+        x, w, b = variable("x", [images, size, size, channels]), variable("w", [3, 3, channels, filters]), variable("b", [filters])
+    return activation(tf.nn.bias_add(tf.nn.conv2d(x, w, 1, "SAME"), b)).op
+
+
 def gelu_train(n):
     x = variable("gelu_train", [n])
     loss = tf.reduce_sum(tf.square(gelu(x)))
@@ -70,6 +82,13 @@ def build():
         "400 scalar operations": (chain.op, 100),
         "8 times the same": (tf.add_n(shared).op, 100),
         "LSTM, 20 steps": (h.op, 10),
+        "dense 512x64x512, relu": (dense(512, 64, 512, tf.nn.relu), 30),
+        "dense 512x64x512, gelu": (dense(512, 64, 512, gelu), 20),
+        "dense 64x512x512, tanh": (dense(64, 512, 512, tf.tanh), 30),
+        "dense 32x32x32, relu": (dense(32, 32, 32, tf.nn.relu), 100),
+        "conv 3x3 of 16x56x56x3, relu": (conv(16, 56, 3, 32, tf.nn.relu), 10),
+        "conv 3x3 of 16x28x28x32, elu": (conv(16, 28, 32, 32, tf.nn.elu), 10),
+        "x > 0 ? x : row": (tf.where_v2(large * 2.0 > 1.0, tf.square(large), row).op, 5),
         "MLP, training": (mlp_train(), 10),
     }
 
@@ -88,9 +107,10 @@ def measure(session, op, runs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", default="", help="part of the name of a case")
     args = parser.parse_args()
     tf.disable_eager_execution()
-    cases = build()
+    cases = {name: case for name, case in build().items() if args.only in name}
     init = tf.global_variables_initializer()
     off = tf.ConfigProto(isolate_session_state=True)
     off.graph_options.rewrite_options.disable_meta_optimizer = True
@@ -104,10 +124,10 @@ def main():
             for _ in range(args.rounds):  # taking turns, so that all see the same machine
                 for name, case in cases.items():
                     times.setdefault(name, []).append([measure(s, *case) for s in (a, b, c)])
-    print("%-24s %12s %12s %12s %10s %10s" % ("", "Rill", "passes off", "TensorFlow", "passes", "TensorFlow"))
+    print("%-30s %12s %12s %12s %10s %10s" % ("", "Rill", "passes off", "TensorFlow", "passes", "TensorFlow"))
     for name, rows in times.items():
         with_passes, without, theirs = (min(column) for column in zip(*rows))
-        print("%-24s %9.0f us %9.0f us %9.0f us %9.2fx %9.2fx" % (name, with_passes * 1e6, without * 1e6, theirs * 1e6, without / with_passes, theirs / with_passes))
+        print("%-30s %9.0f us %9.0f us %9.0f us %9.2fx %9.2fx" % (name, with_passes * 1e6, without * 1e6, theirs * 1e6, without / with_passes, theirs / with_passes))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,15 @@ typedef struct ThreadPool ThreadPool;
 typedef void TaskFn(void *arg);
 typedef void RangeFn(void *arg, int64_t begin, int64_t end);
 
+/* A function over ranges with its argument; fn NULL: nothing is called. */
+typedef struct RangeCall {
+    RangeFn *fn;
+    void *arg;
+} RangeCall;
+static inline void range_call(RangeCall c, int64_t begin, int64_t end) {
+    if (c.fn && begin < end) c.fn(c.arg, begin, end);
+}
+
 /* Threads are started when work needs them, `max_threads` at most. */
 ThreadPool *threadpool_new(const char *name, int max_threads);
 void threadpool_free(ThreadPool *pool); /* runs what was posted, then joins */

@@ -245,6 +245,7 @@ typedef struct ConvJob {
     float *in, *filter, *out;
     float *partial; /* CONV2D_BACK_FILTER in several pieces: a filter for each piece */
     int64_t pieces;
+    RangeCall done;
     _Atomic bool failed;
 } ConvJob;
 
@@ -261,17 +262,18 @@ static void conv_pieces(void *arg, int64_t begin, int64_t end) {
         part.batch = to - from;
         Prepared *p = find(job->cache, job->kind, &part);
         float *filter = job->partial ? job->partial + i * filter_count(s) : job->filter;
-        if (!p || !run_prepared(p, job->in + from * s->in_h * s->in_w * s->in_c, filter,
-                                job->out + from * s->out_h * s->out_w * s->out_c)) {
+        const int64_t in_image = s->in_h * s->in_w * s->in_c, out_image = s->out_h * s->out_w * s->out_c;
+        if (p && run_prepared(p, job->in + from * in_image, filter, job->out + from * out_image))
+            range_call(job->done, from * out_image, to * out_image);
+        else
             atomic_store(&job->failed, true);
-        }
         prepared_unref(p);
     }
 }
 
 bool conv2d_f32(Conv2dCache *cache, Conv2dKind kind, const Conv2dShape *s, float *in, float *filter, float *out,
-                ThreadPool *pool) {
-    ConvJob job = {.cache = cache, .kind = kind, .shape = s, .in = in, .filter = filter, .out = out, .pieces = 1};
+                ThreadPool *pool, RangeCall done) {
+    ConvJob job = {.cache = cache, .kind = kind, .shape = s, .in = in, .filter = filter, .out = out, .pieces = 1, .done = done};
     double products = (double)s->batch * (double)s->out_h * (double)s->out_w * (double)filter_count(s);
     int threads = pool ? threadpool_size(pool) : 1;
     if (threads > 1 && products > 2e6) job.pieces = s->batch < threads ? s->batch : threads;

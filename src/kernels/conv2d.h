@@ -21,9 +21,10 @@ Conv2dCache *conv2d_cache_new(void);
 void conv2d_cache_free(Conv2dCache *cache);
 
 /* Computes one of `in`, `filter` and `out` (which one says kind) from the others. No size is 0. False when oneDNN
- * cannot. */
+ * cannot. done (optional) gets every element of the result of CONV2D_FORWARD when it is final, from any thread; when the
+ * answer is false, it may have got some. */
 bool conv2d_f32(Conv2dCache *cache, Conv2dKind kind, const Conv2dShape *s, float *in, float *filter, float *out,
-                ThreadPool *pool);
+                ThreadPool *pool, RangeCall done);
 
 /* Plain C: the reference, and the way for types oneDNN lacks. */
 typedef void Conv2dFn(Conv2dKind kind, const Conv2dShape *s, void *in, void *filter, void *out);

@@ -47,12 +47,15 @@ static void float_range(void *arg, int64_t begin, int64_t end) {
     gemm_thread_setup();
     dnnl_sgemm(g->a_transposed ? 'T' : 'N', g->b_transposed ? 'T' : 'N', m, n, g->k, 1.0f, a, lda, b, ldb, 0.0f, c,
                g->n);
+    if (!job->by_columns) range_call(g->done, begin * g->n, end * g->n);
+    for (int64_t i = 0; job->by_columns && g->done.fn && i < m; i++) range_call(g->done, i * g->n + begin, i * g->n + end);
 }
 
 void gemm_f32(const Gemm *g, ThreadPool *pool) {
     if (g->m == 0 || g->n == 0) return;
     if (g->k == 0) {
         for (int64_t i = 0; i < g->m * g->n; i++) ((float *)g->c)[i] = 0;
+        range_call(g->done, 0, g->m * g->n);
         return;
     }
     FloatJob job = {g, g->n > g->m};
@@ -68,6 +71,7 @@ typedef struct ConvertJob {
     float *wide;
     uint16_t *out;
     bool bfloat;
+    RangeCall done;
 } ConvertJob;
 
 static void widen_range(void *arg, int64_t begin, int64_t end) {
@@ -85,6 +89,7 @@ static void narrow_range(void *arg, int64_t begin, int64_t end) {
     } else {
         for (int64_t i = begin; i < end; i++) job->out[i] = float_to_half(job->wide[i]);
     }
+    range_call(job->done, begin, end);
 }
 
 /* False when there is no memory for the floats. */
@@ -93,14 +98,15 @@ static bool half_gemm(const Gemm *g, ThreadPool *pool, bool bfloat) {
     size_t a_size = (size_t)(g->m * g->k), b_size = (size_t)(g->k * g->n), c_size = (size_t)(g->m * g->n);
     float *room = try_alloc((a_size + b_size + c_size) * sizeof(float));
     if (!room) return false;
-    ConvertJob a = {g->a, room, NULL, bfloat}, b = {g->b, room + a_size, NULL, bfloat};
-    ConvertJob c = {NULL, room + a_size + b_size, g->c, bfloat};
+    ConvertJob a = {.half = g->a, .wide = room, .bfloat = bfloat}, b = {.half = g->b, .wide = room + a_size, .bfloat = bfloat};
+    ConvertJob c = {.wide = room + a_size + b_size, .out = g->c, .bfloat = bfloat, .done = g->done};
     threadpool_parallel_for(pool, (int64_t)a_size, GRAIN, widen_range, &a);
     threadpool_parallel_for(pool, (int64_t)b_size, GRAIN, widen_range, &b);
     Gemm wide = *g;
     wide.a = a.wide;
     wide.b = b.wide;
     wide.c = c.wide;
+    wide.done = (RangeCall){0};
     gemm_f32(&wide, pool);
     threadpool_parallel_for(pool, (int64_t)c_size, GRAIN, narrow_range, &c);
     free(room);

@@ -14,6 +14,7 @@ typedef struct Gemm {
     bool a_conjugated, b_conjugated;
     const void *a, *b;
     void *c;
+    RangeCall done; /* (optional) gets every element of c once, when it is final and still in the cache; from any thread */
 } Gemm;
 
 typedef void GemmFn(const Gemm *g, ThreadPool *pool);

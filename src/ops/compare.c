@@ -37,6 +37,7 @@ static Error *equal_init(const Node *node, void *state) {
 /* Shapes that do not fit are an answer, not an error, when the node says so. */
 static Error *equal_or(KernelContext *k, BinaryLoop *loop, bool otherwise) {
     const EqualState *st = k->state;
+    if (k->loop) return st->shapes_must_fit ? binary_run(k, loop) : NULL;
     const Shape *x = &k->in[0]->shape, *y = &k->in[1]->shape;
     if (!st->shapes_must_fit && !shape_eq(x, y)) {
         BroadcastPlan plan;
@@ -144,18 +145,18 @@ static Error *near_run(KernelContext *k, BinaryLoop *loop) {
 #define DISTANCE(a, b) fabs((a) - (b))
 #include "kernels/each_complex.inc"
 
-#define EQUALITY .state_size = sizeof(EqualState), .init = equal_init
+#define EQUALITY .state_size = sizeof(EqualState), .init = equal_init, .flags = KERNEL_ELEMENTWISE
 #define ALL_TYPES(f) NUMBER_TYPES(f), [DT_BOOL] = f##_bool, [DT_STRING] = f##_string
 
 const KernelDef compare_cpu[] = {
     {"Equal", .by_type = {ALL_TYPES(equal)}, EQUALITY},
     {"NotEqual", .by_type = {ALL_TYPES(not_equal)}, EQUALITY},
-    {"Less", .by_type = {REAL_TYPES(less)}},
-    {"LessEqual", .by_type = {REAL_TYPES(less_equal)}},
-    {"Greater", .by_type = {REAL_TYPES(greater)}},
-    {"GreaterEqual", .by_type = {REAL_TYPES(greater_equal)}},
-    {"LogicalAnd", .run = logical_and_bool},
-    {"LogicalOr", .run = logical_or_bool},
+    {"Less", .by_type = {REAL_TYPES(less)}, .flags = KERNEL_ELEMENTWISE},
+    {"LessEqual", .by_type = {REAL_TYPES(less_equal)}, .flags = KERNEL_ELEMENTWISE},
+    {"Greater", .by_type = {REAL_TYPES(greater)}, .flags = KERNEL_ELEMENTWISE},
+    {"GreaterEqual", .by_type = {REAL_TYPES(greater_equal)}, .flags = KERNEL_ELEMENTWISE},
+    {"LogicalAnd", .run = logical_and_bool, .flags = KERNEL_ELEMENTWISE},
+    {"LogicalOr", .run = logical_or_bool, .flags = KERNEL_ELEMENTWISE},
     {"ApproximateEqual", .by_type = {NUMBER_TYPES(near)}, .state_size = sizeof(ApproximateState), .init = near_init},
     {0},
 };

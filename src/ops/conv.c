@@ -1,11 +1,10 @@
-/* conv.c: Conv2D, DepthwiseConv2dNative, their gradients by input and by filter, _FusedConv2D. */
+/* conv.c: Conv2D, DepthwiseConv2dNative, their gradients by input and by filter. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/conv2d.h"
 #include "ops/as_float.h"
 #include "ops/elements.h"
-#include "ops/fused.h"
 #include "ops/op_list.h"
 #include "ops/window.h"
 
@@ -40,13 +39,6 @@ const OpDef conv_ops[] = {
      "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: list(int) = [1, 1, 1, "
      "1]",
      0},
-    {"_FusedConv2D", "input: T, filter: T, args: TArgs, host_args: num_host_args * float -> output: T",
-     "T: {half, float, double, int8, qint8}; TArgs: list(type) >= 1; num_args: int >= 0; num_host_args: int >= 0 = "
-     "0; strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; data_format: "
-     "{'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'; filter_format: {'HWIO', 'OIHW', 'OIHW_VECT_I'} = 'HWIO'; dilations: "
-     "list(int) = [1, 1, 1, 1]; use_cudnn_on_gpu: bool = true; fused_ops: list(string) = []; epsilon: float = "
-     "9.9999997e-05; leakyrelu_alpha: float = 0.20000000298",
-     0},
     {0},
 };
 
@@ -54,7 +46,6 @@ typedef struct ConvState {
     Window win;
     bool depthwise; /* each channel has filters of its own: a convolution in as many groups, with the same memory */
     Conv2dCache *cache;
-    FusedTail tail; /* of _FusedConv2D */
 } ConvState;
 
 static Error *conv_init(const Node *node, void *state) {
@@ -84,13 +75,6 @@ static void conv_clear(void *state) {
     ConvState *st = state;
     conv2d_cache_free(st->cache);
     st->cache = NULL;
-}
-
-static Error *fused_init(const Node *node, void *state) {
-    ConvState *st = state;
-    Error *err = conv_init(node, state);
-    if (err) return err;
-    return fused_tail_init(&st->tail, node);
 }
 
 /* Works out all sizes from those of image and filter. */
@@ -162,6 +146,11 @@ static Shape image_shape(const Window *w, int64_t batch, int64_t h, int64_t wide
 
 /* ---- Half types are computed in float ---- */
 
+/* Calls it for all elements, among threads. */
+static void finish(KernelContext *k, RangeCall done, const Tensor *t) {
+    if (done.fn) threadpool_parallel_for(k->pool, t->count, 16384, done.fn, done.arg);
+}
+
 /* t[0..2] are image, filter and output; the one that `kind` computes is written. */
 static Error *convolve(KernelContext *k, Conv2dKind kind, const Conv2dShape *s, Tensor *const *t) {
     const ConvState *st = k->state;
@@ -172,8 +161,10 @@ static Error *convolve(KernelContext *k, Conv2dKind kind, const Conv2dShape *s, 
         return NULL;
     }
     DataType dtype = t[0]->dtype;
+    RangeCall done = kind == CONV2D_FORWARD ? kernel_tail(k, t[2]) : (RangeCall){0}, none = {0};
     if (dtype == DT_DOUBLE || dtype == DT_INT32) {
         (dtype == DT_DOUBLE ? conv2d_plain_f64 : conv2d_plain_i32)(kind, s, t[0]->data, t[1]->data, t[2]->data);
+        finish(k, done, t[2]);
         return NULL;
     }
     Tensor *wide[3] = {NULL, NULL, NULL};
@@ -187,10 +178,10 @@ static Error *convolve(KernelContext *k, Conv2dKind kind, const Conv2dShape *s, 
         data[i] = wide[i]->data;
         if (i != result) floats_load(t[i], 0, t[i]->count, data[i]);
     }
-    if (!conv2d_f32(st->cache, kind, s, data[0], data[1], data[2], k->pool)) {
-        conv2d_plain_f32(kind, s, data[0], data[1], data[2]);
-    }
+    bool plain = !conv2d_f32(st->cache, kind, s, data[0], data[1], data[2], k->pool, wide[result] ? none : done);
+    if (plain) conv2d_plain_f32(kind, s, data[0], data[1], data[2]);
     if (wide[result]) floats_store(data[result], t[result], 0, t[result]->count);
+    if (plain || wide[result]) finish(k, done, t[result]);
 out:
     for (int i = 0; i < 3; i++) tensor_unref(wide[i]);
     return err;
@@ -198,33 +189,15 @@ out:
 
 /* ---- The ops ---- */
 
-static Error *forward(KernelContext *k, Conv2dShape *s, Tensor **z) {
-    const ConvState *st = k->state;
-    *z = NULL;
-    Error *err = conv_shape(st, &k->in[0]->shape, &k->in[1]->shape, s);
-    if (err) return err;
-    Shape shape = image_shape(&st->win, s->batch, s->out_h, s->out_w, s->out_c);
-    *z = kernel_output(k, 0, &shape);
-    if (!*z) return NULL;
-    return convolve(k, CONV2D_FORWARD, s, (Tensor *[]){k->in[0], k->in[1], *z});
-}
-
 static Error *conv2d_run(KernelContext *k) {
-    Conv2dShape s;
-    Tensor *z;
-    return forward(k, &s, &z);
-}
-
-static Error *fused_run(KernelContext *k) {
     const ConvState *st = k->state;
     Conv2dShape s;
-    Tensor *z;
-    Error *err = fused_tail_check(&st->tail, k, 2);
-    if (!err && k->in[1]->shape.rank == 4) err = fused_tail_sizes(&st->tail, k, 2, k->in[1]->shape.dims[3]);
-    if (!err) err = forward(k, &s, &z);
-    if (err || !z || k->error) return err;
-    if (st->win.channels_first) return fused_tail_run_planes(&st->tail, k, 2, z, s.out_c, z->count ? z->shape.dims[2] * z->shape.dims[3] : 0);
-    return fused_tail_run(&st->tail, k, 2, z, s.out_c);
+    Error *err = conv_shape(st, &k->in[0]->shape, &k->in[1]->shape, &s);
+    if (err) return err;
+    Shape shape = image_shape(&st->win, s.batch, s.out_h, s.out_w, s.out_c);
+    Tensor *z = kernel_output(k, 0, &shape);
+    if (!z) return NULL;
+    return convolve(k, CONV2D_FORWARD, &s, (Tensor *[]){k->in[0], k->in[1], z});
 }
 
 /* A shape that is given as an input; image sizes may be height and width alone. */
@@ -308,15 +281,14 @@ static Error *back_filter_run(KernelContext *k) {
 }
 
 #define TYPES(run) [DT_FLOAT] = run, [DT_HALF] = run, [DT_BFLOAT16] = run, [DT_DOUBLE] = run, [DT_INT32] = run
-#define STATE(f) .state_size = sizeof(ConvState), .init = f, .clear = conv_clear, .flags = KERNEL_EXPENSIVE
+#define STATE(extra) .state_size = sizeof(ConvState), .init = conv_init, .clear = conv_clear, .flags = KERNEL_EXPENSIVE | (extra)
 
 const KernelDef conv_cpu[] = {
-    {"Conv2D", .by_type = {TYPES(conv2d_run)}, STATE(conv_init)},
-    {"Conv2DBackpropInput", .by_type = {TYPES(back_input_run)}, STATE(conv_init)},
-    {"Conv2DBackpropFilter", .by_type = {TYPES(back_filter_run)}, STATE(conv_init)},
-    {"DepthwiseConv2dNative", .by_type = {TYPES(conv2d_run)}, STATE(conv_init)},
-    {"DepthwiseConv2dNativeBackpropInput", .by_type = {TYPES(back_input_run)}, STATE(conv_init)},
-    {"DepthwiseConv2dNativeBackpropFilter", .by_type = {TYPES(back_filter_run)}, STATE(conv_init)},
-    {"_FusedConv2D", .by_type = {[DT_FLOAT] = fused_run, [DT_HALF] = fused_run}, STATE(fused_init)},
+    {"Conv2D", .by_type = {TYPES(conv2d_run)}, STATE(KERNEL_TAIL)},
+    {"Conv2DBackpropInput", .by_type = {TYPES(back_input_run)}, STATE(0)},
+    {"Conv2DBackpropFilter", .by_type = {TYPES(back_filter_run)}, STATE(0)},
+    {"DepthwiseConv2dNative", .by_type = {TYPES(conv2d_run)}, STATE(KERNEL_TAIL)},
+    {"DepthwiseConv2dNativeBackpropInput", .by_type = {TYPES(back_input_run)}, STATE(0)},
+    {"DepthwiseConv2dNativeBackpropFilter", .by_type = {TYPES(back_filter_run)}, STATE(0)},
     {0},
 };

@@ -1,10 +1,9 @@
-/* matmul.c: MatMul, BatchMatMul and its later forms, SparseMatMul, _FusedMatMul. */
+/* matmul.c: MatMul, BatchMatMul and its later forms, SparseMatMul. */
 #include <string.h>
 
 #include "base/float16.h"
 #include "ops/matmul.h"
 #include "ops/elementwise.h"
-#include "ops/fused.h"
 #include "ops/op_list.h"
 
 const OpDef matmul_ops[] = {
@@ -30,16 +29,11 @@ const OpDef matmul_ops[] = {
      "transpose_a: bool = false; transpose_b: bool = false; a_is_sparse: bool = false; b_is_sparse: bool = false; "
      "Ta: {float, bfloat16} = float; Tb: {float, bfloat16} = float",
      0},
-    {"_FusedMatMul", "a: T, b: T, args: num_args * T -> product: T",
-     "transpose_a: bool = false; transpose_b: bool = false; T: {bfloat16, half, float}; num_args: int >= 0; "
-     "fused_ops: list(string) = []; epsilon: float = 9.9999997e-05; leakyrelu_alpha: float = 0.20000000298",
-     0},
     {0},
 };
 
 typedef struct MatMulState {
     bool transpose_a, transpose_b;
-    FusedTail tail; /* of _FusedMatMul */
 } MatMulState;
 
 static Error *matmul_init(const Node *node, void *state) {
@@ -54,12 +48,6 @@ static Error *batch_init(const Node *node, void *state) {
     if (!err) err = node_attr_bool(node, "adj_y", &st->transpose_b);
     return err;
 }
-static Error *fused_init(const Node *node, void *state) {
-    MatMulState *st = state;
-    Error *err = matmul_init(node, state);
-    return err ? err : fused_tail_init(&st->tail, node);
-}
-
 GemmFn *gemm_of(DataType t) {
     static GemmFn *const table[DT_COUNT] = {
         [DT_HALF] = gemm_f16,         [DT_BFLOAT16] = gemm_bf16, [DT_FLOAT] = gemm_f32,
@@ -109,21 +97,9 @@ static Error *matmul_run(KernelContext *k) {
     GemmFn *gemm = gemm_of(k->in[0]->dtype);
     Error *err = matrix_product(k, &g, &z);
     if (err || !z) return err;
+    g.done = kernel_tail(k, z);
     gemm(&g, k->pool);
     return NULL;
-}
-
-static Error *fused_run(KernelContext *k) {
-    const MatMulState *st = k->state;
-    Gemm g;
-    Tensor *z;
-    Error *err = fused_tail_check(&st->tail, k, 2);
-    if (!err) err = matrix_product(k, &g, &z);
-    if (err || !z) return err;
-    err = fused_tail_sizes(&st->tail, k, 2, g.n);
-    if (err) return err;
-    gemm_of(k->in[0]->dtype)(&g, k->pool);
-    return fused_tail_run(&st->tail, k, 2, z, g.n);
 }
 
 /* SparseMatMul: values that happen to be zero are not worth a format; computed as a dense float product. */
@@ -171,7 +147,17 @@ typedef struct BatchJob {
     char *c;
     const BroadcastPlan *plan;
     ThreadPool *pool; /* inside one product, when there are few */
+    RangeCall done;   /* of the whole result */
 } BatchJob;
+
+typedef struct ProductDone {
+    RangeCall call;
+    int64_t first; /* element of the product */
+} ProductDone;
+static void product_done(void *arg, int64_t begin, int64_t end) {
+    const ProductDone *p = arg;
+    range_call(p->call, p->first + begin, p->first + end);
+}
 
 static void batch_row(void *arg, int64_t out_at, const int64_t *in_at, const int64_t *step, int64_t n) {
     const BatchJob *job = arg;
@@ -180,6 +166,8 @@ static void batch_row(void *arg, int64_t out_at, const int64_t *in_at, const int
         g.a = job->a + (size_t)((in_at[0] + step[0] * i) * g.m * g.k) * job->size;
         g.b = job->b + (size_t)((in_at[1] + step[1] * i) * g.k * g.n) * job->size;
         g.c = job->c + (size_t)((out_at + i) * g.m * g.n) * job->size;
+        ProductDone done = {job->done, (out_at + i) * g.m * g.n};
+        if (job->done.fn) g.done = (RangeCall){product_done, &done};
         job->gemm(&g, job->pool);
     }
 }
@@ -215,6 +203,7 @@ static Error *batch_product(KernelContext *k, Tensor *a, Tensor *b) {
     Tensor *z = kernel_output(k, 0, &shape);
     if (!z || z->count == 0) return NULL;
     job.c = z->data;
+    job.done = kernel_tail(k, z);
     int64_t work = job.g.m * job.g.n * (job.g.k > 0 ? job.g.k : 1);
     bool inside = plan.count < 4 && work > (1 << 20);
     job.pool = inside ? k->pool : NULL;
@@ -282,15 +271,13 @@ static Error *batch_v3_run(KernelContext *k) {
     [DT_HALF] = run, [DT_BFLOAT16] = run, [DT_FLOAT] = run, [DT_DOUBLE] = run, [DT_INT16] = run, [DT_INT32] = run,     \
     [DT_INT64] = run, [DT_UINT8] = run, [DT_UINT16] = run, [DT_UINT32] = run, [DT_UINT64] = run, [DT_COMPLEX64] = run, \
     [DT_COMPLEX128] = run
-#define STATE(f) .state_size = sizeof(MatMulState), .init = f, .flags = KERNEL_EXPENSIVE
+#define STATE(f) .state_size = sizeof(MatMulState), .init = f, .flags = KERNEL_EXPENSIVE | KERNEL_TAIL
 
 const KernelDef matmul_cpu[] = {
     {"MatMul", .by_type = {SAME(matmul_run)}, STATE(matmul_init)},
     {"BatchMatMul", .by_type = {SAME(batch_v1_run)}, STATE(batch_init)},
     {"BatchMatMulV2", .by_type = {SAME(batch_v2_run)}, STATE(batch_init)},
     {"BatchMatMulV3", .by_type = {SAME(batch_v3_run)}, .type_attr = "Tout", STATE(batch_init)},
-    {"SparseMatMul", .run = sparse_matmul_run, STATE(matmul_init)},
-    {"_FusedMatMul", .by_type = {[DT_FLOAT] = fused_run, [DT_HALF] = fused_run, [DT_BFLOAT16] = fused_run},
-     STATE(fused_init)},
+    {"SparseMatMul", .run = sparse_matmul_run, .state_size = sizeof(MatMulState), .init = matmul_init, .flags = KERNEL_EXPENSIVE},
     {0},
 };

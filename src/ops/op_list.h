@@ -24,6 +24,7 @@
     ROW(cumulative) \
     ROW(addn) \
     ROW(fused_elementwise) \
+    ROW(composed) \
     ROW(matmul) \
     ROW(bias) \
     ROW(activation) \

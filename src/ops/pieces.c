@@ -5,24 +5,35 @@
 
 #include "base/memory.h"
 
-static Error *piece_init(Piece *p, const Node *node) {
+static bool find_own(Piece *p, const KernelDef *own) {
+    DataType type = p->node->output_types[0];
+    for (; own && own->op; own++) {
+        if (!str_is(p->node->op, own->op) || type >= DT_COUNT || !own->by_type[type]) continue;
+        p->def = own;
+        p->run = own->by_type[type];
+        return true;
+    }
+    return false;
+}
+
+static Error *piece_init(Piece *p, const Node *node, const KernelDef *own_kernels) {
     p->node = node;
-    Error *err = kernel_find(node, &p->def, &p->run);
+    Error *err = find_own(p, own_kernels) ? NULL : kernel_find(node, &p->def, &p->run);
     if (err || !p->def->state_size) return err;
     p->state = xcalloc(1, p->def->state_size);
     return p->def->init ? p->def->init(node, p->state) : NULL;
 }
 
-Error *pieces_init(Pieces *p, const Node *fused) {
+Error *pieces_init(Pieces *p, const Node *fused, const KernelDef *own_kernels) {
     if (!fused->part_count) return error_invalid("Op %.*s is made by Rill itself and cannot be in a client's graph", STR_ARG(fused->op));
     p->pieces = xcalloc((size_t)fused->part_count, sizeof *p->pieces);
     p->last_use = xcalloc((size_t)fused->part_count, sizeof *p->last_use);
     p->input_last_use = xcalloc((size_t)fused->input_count, sizeof *p->input_last_use);
     for (int i = 0; i < fused->part_count; i++) {
         const Node *part = fused->parts[i];
-        if (part->input_count > PIECE_MAX_INPUTS) return error_internal("A part with %d inputs", part->input_count);
+        if (part->input_count > PIECE_MAX_INPUTS || part->output_count > PIECE_MAX_OUTPUTS) return error_internal("A part with %d inputs", part->input_count);
         p->count++;
-        Error *err = piece_init(&p->pieces[i], part);
+        Error *err = piece_init(&p->pieces[i], part, own_kernels);
         if (err) return err;
         for (int j = 0; j < part->input_count; j++) {
             Output in = part->inputs[j];
@@ -52,14 +63,15 @@ Tensor *piece_input(const KernelContext *k, const Piece *piece, int input, Tenso
     return in.node ? values[in.node->id] : k->in[in.index];
 }
 
-Error *piece_run(KernelContext *k, const Pieces *p, int i, bool keep, Tensor **values) {
+Error *piece_run(KernelContext *k, const Pieces *p, int i, bool keep, const OutputTail *tail, Tensor **values) {
     const Piece *piece = &p->pieces[i];
-    Tensor *in[PIECE_MAX_INPUTS] = {0}, *out[1] = {NULL};
-    Variable *refs[PIECE_MAX_INPUTS] = {0}, *out_refs[1] = {NULL};
+    Tensor *in[PIECE_MAX_INPUTS] = {0}, *out[PIECE_MAX_OUTPUTS] = {NULL};
+    Variable *refs[PIECE_MAX_INPUTS] = {0}, *out_refs[PIECE_MAX_OUTPUTS] = {NULL};
     bool held[PIECE_MAX_INPUTS] = {0}; /* who is needed later must not be written on */
-    KernelContext sub = {.node = piece->node, .state = piece->state, .input_count = piece->node->input_count, .output_count = 1, .in = in, .ref = refs,
+    KernelContext sub = {.node = piece->node, .state = piece->state, .input_count = piece->node->input_count,
+                         .output_count = piece->node->output_count, .in = in, .ref = refs,
                          .out = out, .out_ref = out_refs, .step = k->step, .device = k->device, .pool = k->pool, .frame_id = k->frame_id,
-                         .iteration = k->iteration, .output_limit = k->output_limit};
+                         .iteration = k->iteration, .output_limit = k->output_limit, .tail = tail};
     for (int j = 0; j < sub.input_count; j++) {
         Output source = piece->node->inputs[j];
         in[j] = piece_input(k, piece, j, values);
@@ -73,6 +85,7 @@ Error *piece_run(KernelContext *k, const Pieces *p, int i, bool keep, Tensor **v
         err = sub.error;
     for (int j = 0; j < sub.input_count; j++)
         if (held[j]) tensor_unref(in[j]);
+    for (int j = 1; j < sub.output_count; j++) tensor_unref(out[j]);
     if (err) {
         k->node = piece->node;
         tensor_unref(out[0]);
@@ -88,15 +101,11 @@ Error *piece_run(KernelContext *k, const Pieces *p, int i, bool keep, Tensor **v
     return NULL;
 }
 
-Error *pieces_run(KernelContext *k, const Pieces *p) {
-    Tensor **values = xcalloc((size_t)p->count, sizeof *values);
+Error *pieces_run(KernelContext *k, const Pieces *p, int first, Tensor **values) {
     Error *err = NULL;
-    for (int i = 0; !err && i < p->count; i++) err = piece_run(k, p, i, false, values);
-    if (!err) {
-        kernel_set_output(k, 0, values[p->count - 1]);
-        values[p->count - 1] = NULL;
-    }
-    for (int i = 0; i < p->count; i++) tensor_unref(values[i]);
-    free(values);
-    return err;
+    for (int i = first; !err && i < p->count; i++) err = piece_run(k, p, i, false, NULL, values);
+    if (err) return err;
+    kernel_set_output(k, 0, values[p->count - 1]);
+    values[p->count - 1] = NULL;
+    return NULL;
 }

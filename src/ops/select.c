@@ -21,8 +21,6 @@ const OpDef select_ops[] = {
 
 /* ---- Select, SelectV2 ---- */
 
-typedef void ChooseFn(void *z, const bool *c, const void *t, const void *e, const int64_t *step, int64_t n);
-
 #define S uint8_t
 #define NAME(f) f##_8
 #include "ops/select.inc"
@@ -49,7 +47,7 @@ typedef void ChooseFn(void *z, const bool *c, const void *t, const void *e, cons
 #undef S
 #undef NAME
 
-static ChooseFn *choose_of_size(size_t size) {
+static TernaryLoop *choose_of_size(size_t size) {
     switch (size) {
         case 1:
             return choose_8;
@@ -69,7 +67,7 @@ static ChooseFn *choose_of_size(size_t size) {
 typedef struct SelectJob {
     DataType dtype;
     size_t size;
-    ChooseFn *choose; /* NULL: elements that are not plain are copied one by one */
+    TernaryLoop *choose; /* NULL: elements that are not plain are copied one by one */
     char *z;
     const bool *c;
     const char *t, *e;
@@ -82,7 +80,7 @@ static void select_row(void *arg, int64_t out_at, const int64_t *in_at, const in
     const bool *c = job->c + in_at[0];
     const char *t = job->t + (size_t)in_at[1] * job->size, *e = job->e + (size_t)in_at[2] * job->size;
     if (job->choose) {
-        job->choose(z, c, t, e, step, n);
+        job->choose(NULL, z, (const void *const[]){c, t, e}, step, n);
         return;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -100,8 +98,9 @@ static void select_range(void *arg, int64_t begin, int64_t end) {
 static Error *select_with_plan(KernelContext *k, const BroadcastPlan *plan) {
     Tensor *t = k->in[1];
     Shape shape = shape_of(plan->out_rank, plan->out_dims);
-    bool plain = dtype_is_plain(t->dtype), reuse = plain && shape_eq(&t->shape, &shape);
-    Tensor *z = reuse ? kernel_output_from(k, 0, 1, &shape) : kernel_output(k, 0, &shape);
+    bool plain = dtype_is_plain(t->dtype);
+    int reuse = tensor_is_unique(t) && shape_eq(&t->shape, &shape) ? 1 : shape_eq(&k->in[2]->shape, &shape) ? 2 : 0;
+    Tensor *z = plain && reuse ? kernel_output_from(k, 0, reuse, &shape) : kernel_output(k, 0, &shape);
     if (!z) return NULL;
     size_t size = dtype_size(t->dtype);
     SelectJob job = {t->dtype,       size, plain ? choose_of_size(size) : NULL, z->data, tensor_bool(k->in[0]), t->data,
@@ -110,7 +109,15 @@ static Error *select_with_plan(KernelContext *k, const BroadcastPlan *plan) {
     return NULL;
 }
 
+/* True when the kernel was only asked. */
+static bool tell_choice(KernelContext *k, ElementShapes shapes) {
+    DataType t = kernel_output_type(k, 0);
+    if (k->loop && dtype_is_plain(t)) *k->loop = (ElementLoop){.ternary = choose_of_size(dtype_size(t)), .shapes = shapes};
+    return k->loop != NULL;
+}
+
 static Error *select_v2(KernelContext *k) {
+    if (tell_choice(k, ELEMENTS_BROADCAST)) return NULL;
     BroadcastInput inputs[3];
     for (int i = 0; i < 3; i++) inputs[i] = (BroadcastInput){k->in[i]->shape.rank, k->in[i]->shape.dims};
     BroadcastPlan plan;
@@ -124,6 +131,7 @@ static Error *select_v2(KernelContext *k) {
 
 /* The condition has the shape of the values, or is one for each row of them, or one for all. */
 static Error *select_v1(KernelContext *k) {
+    if (tell_choice(k, ELEMENTS_SAME_SHAPE)) return NULL;
     const Shape *c = &k->in[0]->shape, *t = &k->in[1]->shape, *e = &k->in[2]->shape;
     if (c->rank == 0) {
         if (!shape_eq(t, e)) goto mismatch;
@@ -201,12 +209,25 @@ static Error *where_run(KernelContext *k, CountFn *count, ListFn *list) {
 /* ---- ClipByValue ---- */
 
 typedef struct ClipJob {
-    void *z;
-    const void *t, *low, *high;
-    int64_t low_step, high_step; /* 0 for a scalar */
+    TernaryLoop *loop;
+    char *z;
+    const char *in[3];
+    int64_t step[3]; /* 0 for a scalar */
+    size_t size;
 } ClipJob;
 
-static Error *clip_run(KernelContext *k, RangeFn *range) {
+static void clip_range(void *arg, int64_t begin, int64_t end) {
+    const ClipJob *job = arg;
+    const void *in[3];
+    for (int i = 0; i < 3; i++) in[i] = job->in[i] + (size_t)(job->step[i] * begin) * job->size;
+    job->loop(NULL, job->z + (size_t)begin * job->size, in, job->step, end - begin);
+}
+
+static Error *clip_run(KernelContext *k, TernaryLoop *loop) {
+    if (k->loop) {
+        *k->loop = (ElementLoop){.ternary = loop, .shapes = ELEMENTS_LIMITS};
+        return NULL;
+    }
     Tensor *t = k->in[0], *low = k->in[1], *high = k->in[2];
     bool low_same = shape_eq(&t->shape, &low->shape), high_same = shape_eq(&t->shape, &high->shape);
     if ((!low_same && low->shape.rank != 0) || (!high_same && high->shape.rank != 0)) {
@@ -217,8 +238,8 @@ static Error *clip_run(KernelContext *k, RangeFn *range) {
     }
     Tensor *z = kernel_output_from(k, 0, 0, &t->shape);
     if (!z) return NULL;
-    ClipJob job = {z->data, t->data, low->data, high->data, low->shape.rank != 0, high->shape.rank != 0};
-    threadpool_parallel_for(k->pool, t->count, 16384, range, &job);
+    ClipJob job = {loop, z->data, {t->data, low->data, high->data}, {1, low->shape.rank != 0, high->shape.rank != 0}, dtype_size(t->dtype)};
+    threadpool_parallel_for(k->pool, t->count, 16384, clip_range, &job);
     return NULL;
 }
 
@@ -228,9 +249,9 @@ static Error *clip_run(KernelContext *k, RangeFn *range) {
 #include "kernels/each_unsigned.inc"
 
 const KernelDef select_cpu[] = {
-    {"Select", .run = select_v1},
-    {"SelectV2", .run = select_v2},
+    {"Select", .run = select_v1, .flags = KERNEL_ELEMENTWISE},
+    {"SelectV2", .run = select_v2, .flags = KERNEL_ELEMENTWISE},
     {"Where", .by_type = {NUMBER_TYPES(where), [DT_BOOL] = where_bool}},
-    {"ClipByValue", .by_type = {REAL_TYPES(clip)}},
+    {"ClipByValue", .by_type = {REAL_TYPES(clip)}, .flags = KERNEL_ELEMENTWISE},
     {0},
 };

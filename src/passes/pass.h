@@ -14,7 +14,7 @@ enum {
     PASS_SIMPLIFY = 4,  /* arithmetic that changes no bit */
     PASS_SHARE = 8,     /* equal nodes are computed once */
     PASS_CONTROLS = 16, /* control edges that say nothing new are dropped */
-    PASS_FUSE = 32,     /* element-wise nodes become one pass over memory; only where a plan is made */
+    PASS_FUSE = 32,     /* element-wise nodes, and the product before them, become one pass over memory; only where a plan is made */
     PASS_ALL = 63,
 };
 
@@ -24,6 +24,13 @@ typedef struct PassOptions {
     size_t max_constant_bytes; /* of one folded constant; 0: 10 MiB */
 } PassOptions;
 
+/* What a node can be in a fused one. */
+typedef enum FusionRole {
+    FUSION_NONE,
+    FUSION_ELEMENTWISE, /* computes each element of its output from those at the same place of its inputs */
+    FUSION_HEAD,        /* a product or convolution: its output can be worked on as it comes */
+} FusionRole;
+
 /* What passes ask of the runtime, which stands above them. */
 typedef struct PassRuntime {
     /* Runs the kernel of a stateless node; out gets a reference for each output. It fails also for kernels that need a step, and
@@ -32,8 +39,7 @@ typedef struct PassRuntime {
     /* Whether a node that runs may leave outputs without a value (Switch, _Recv): a control edge from it then says less than
      * one from a consumer of that output. */
     bool (*may_skip_outputs)(const Node *n);
-    /* Whether the node computes each element of its output from those at the same place of its inputs, and may be fused. */
-    bool (*is_elementwise)(const void *arg, const Node *n);
+    FusionRole (*fusion_role)(const void *arg, const Node *n); /* of a node whose inputs and only output are plain values */
     const void *arg; /* of both */
 } PassRuntime;
 

@@ -63,11 +63,8 @@ static bool may_skip_outputs(const Node *n) {
 }
 
 /* Asks the kernel; inputs are not looked at. */
-static bool is_elementwise(const void *arg, const Node *n) {
-    const Evaluator *e = arg;
-    const KernelDef *def = kernel_of(n->op);
-    if (!def || !(def->flags & KERNEL_ELEMENTWISE)) return false;
-    if (n->placed >= 0 && n->placed < e->devices->count && e->devices->devices[n->placed]->kind != &cpu_device_kind) return false;
+static bool is_elementwise(const Node *n) {
+    const KernelDef *def = NULL;
     KernelFn *run = NULL;
     Error *err = kernel_find(n, &def, &run);
     void *state = !err && def->state_size ? xcalloc(1, def->state_size) : NULL;
@@ -77,15 +74,23 @@ static bool is_elementwise(const void *arg, const Node *n) {
     if (!err) err = run(&k);
     if (state && def->clear) def->clear(state);
     free(state);
-    bool yes = !err && (loop.unary || loop.binary);
+    bool yes = !err && (loop.unary || loop.binary || loop.ternary);
     error_free(err);
     return yes;
+}
+
+static FusionRole fusion_role(const void *arg, const Node *n) {
+    const Evaluator *e = arg;
+    const KernelDef *def = kernel_of(n->op);
+    if (!def || (n->placed >= 0 && n->placed < e->devices->count && e->devices->devices[n->placed]->kind != &cpu_device_kind)) return FUSION_NONE;
+    if (def->flags & KERNEL_TAIL) return kernel_has(n) ? FUSION_HEAD : FUSION_NONE;
+    return def->flags & KERNEL_ELEMENTWISE && is_elementwise(n) ? FUSION_ELEMENTWISE : FUSION_NONE;
 }
 
 Error *graph_optimize_for(Graph *g, const PassOptions *options, const DeviceSet *devices, SessionState *session) {
     Evaluator e = {.devices = devices, .session = session};
     for (int i = 0; !e.cpu && i < devices->count; i++)
         if (devices->devices[i]->kind == &cpu_device_kind) e.cpu = devices->devices[i];
-    PassRuntime runtime = {.evaluate = evaluate, .may_skip_outputs = may_skip_outputs, .is_elementwise = is_elementwise, .arg = &e};
+    PassRuntime runtime = {.evaluate = evaluate, .may_skip_outputs = may_skip_outputs, .fusion_role = fusion_role, .arg = &e};
     return graph_optimize(g, options, &runtime);
 }

@@ -18,29 +18,39 @@ enum {
     KERNEL_DEFERS = 4,      /* may call kernel_defer */
     KERNEL_REFS = 8,        /* takes references to variables as inputs: k->ref[i] is set where the op says Ref(T) */
     KERNEL_SKIPS = 16,      /* may leave outputs unset: they are dead */
-    KERNEL_ELEMENTWISE = 64, /* made of a loop over elements, which it tells when k->loop is set */
     KERNEL_RUNS_DEAD = 32,  /* runs also when an input is dead: k->dead is set then, and inputs may be NULL */
+    KERNEL_ELEMENTWISE = 64, /* made of a loop over elements, which it tells when k->loop is set */
+    KERNEL_TAIL = 128,       /* calls kernel_tail for its only output */
 };
 
 /* Loops over elements; `param` is the kernel's state. */
 typedef void UnaryLoop(const void *param, void *z, const void *x, int64_t n);
 /* dx, dy are 0 (the same element throughout) or 1; not both 0 unless n is 1. */
 typedef void BinaryLoop(const void *param, void *z, const void *x, const void *y, int64_t dx, int64_t dy, int64_t n);
+typedef void TernaryLoop(const void *param, void *z, const void *const *x, const int64_t *step, int64_t n);
 
-/* Which shapes a binary loop is for. */
+/* Which shapes a loop of several inputs is for. */
 typedef enum ElementShapes {
     ELEMENTS_BROADCAST,
     ELEMENTS_SAME_SHAPE,
     ELEMENTS_SAME_COUNT, /* the result has the shape of the first */
     ELEMENTS_BIAS,       /* the second is a vector along the last dimension of the first, which has at least two */
+    ELEMENTS_LIMITS,     /* the second and the third have the shape of the first or none */
 } ElementShapes;
 
-/* What a KERNEL_ELEMENTWISE kernel does: one loop of the two; none when these attributes make it something else. */
+/* What a KERNEL_ELEMENTWISE kernel does: one of the loops; none when these attributes make it something else. */
 typedef struct ElementLoop {
     UnaryLoop *unary;
     BinaryLoop *binary;
+    TernaryLoop *ternary;
     ElementShapes shapes;
 } ElementLoop;
+
+/* What is done to the output of a KERNEL_TAIL kernel while it is in the cache. */
+typedef struct OutputTail {
+    RangeCall (*start)(void *arg, Tensor *out); /* out has been made, and nothing can fail any more: gives what to call for its elements */
+    void *arg;
+} OutputTail;
 
 typedef struct KernelDef {
     const char *op;
@@ -71,6 +81,7 @@ struct KernelContext {
     uint64_t frame_id; /* of the loop the node runs in, 0 outside */
     int64_t iteration;
     ElementLoop *loop; /* (optional) to be filled instead of running; there are no inputs then */
+    const OutputTail *tail; /* (optional) */
     size_t output_limit; /* bytes of one tensor; 0: none. Set when constants are folded */
     Error *error;     /* the first failure of the functions below; the kernel then just returns NULL */
 };
@@ -85,6 +96,10 @@ void kernel_set_output_ref(KernelContext *k, int i, Variable *v); /* of a Ref(T)
 /* Scratch of the given type; unref it yourself. */
 Tensor *kernel_scratch(KernelContext *k, DataType dtype, const Shape *shape);
 DataType kernel_output_type(const KernelContext *k, int i); /* without DT_REF */
+/* What a KERNEL_TAIL kernel calls for every range of elements of its output when they are final. */
+static inline RangeCall kernel_tail(const KernelContext *k, Tensor *out) {
+    return k->tail ? k->tail->start(k->tail->arg, out) : (RangeCall){0};
+}
 
 /* ---- Inputs that must be small integers ---- */
 /* A shape given as an int32 or int64 vector (scalar -1/[] not accepted unless `unknown_ok`: then -1 dims may occur). */

@@ -261,6 +261,7 @@ const ShapeRow math_rules[] = {
     {"Xlogy", rule_broadcast, 0},
     {"Zeta", rule_broadcast, 0},
     {"_FusedElementwise", broadcast_all, 0},
+    {"_FusedProduct", rule_unknown, 0},
     {"_FusedMatMul", matmul, 0},
     {"_UnaryOpsComposition", rule_same, 0},
     {0},

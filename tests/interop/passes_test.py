@@ -94,6 +94,24 @@ def test_elementwise_nodes_run_as_one(cluster, config, fused):
         assert s.run("scaled:0", {x: 3.0}) == 1.5
 
 
+@pytest.mark.parametrize("config, fused", [(tf.ConfigProto(isolate_session_state=True), True), (config_of(), False)], ids=["default", "no remapping"])
+def test_a_layer_runs_as_one(cluster, config, fused):
+    random = np.random.RandomState(0)
+    x, w, b = (random.randn(*shape).astype(np.float32) for shape in ((5, 6), (6, 4), (4,)))
+    graph = tf.Graph()
+    with graph.as_default(), tf.device("/job:worker/task:0"):
+        product = tf.matmul(tf.placeholder_with_default(x, [5, 6]), w, name="product")
+        y = tf.tanh(tf.nn.bias_add(product, b), name="y")
+    with tf.Session(cluster.target("worker"), graph=graph, config=config) as s:
+        value, nodes = nodes_of(s, "y:0", {})
+        np.testing.assert_allclose(value, np.tanh(x @ w + b), rtol=1e-5)
+        assert (nodes["y"] == "_FusedProduct") == fused and ("product" in nodes) == (not fused)
+        both, nodes = nodes_of(s, ["y:0", "product:0"], {})  # a fetched product is there
+        np.testing.assert_array_equal(both[0], value)
+        np.testing.assert_allclose(both[1], x @ w, rtol=1e-5)
+        assert nodes["product"] == "MatMul"
+
+
 def test_an_error_within_a_fused_node_names_the_node(cluster):
     graph = tf.Graph()
     with graph.as_default(), tf.device("/job:worker/task:0"):

@@ -69,7 +69,31 @@ static void values_that_others_see_end_a_group(void **state) {
     optimized_clear(&o);
 }
 
-static void devices_types_and_other_ops_end_a_group(void **state) {
+static void gb_cast(GraphBuilder *b, const char *name, const char *input, DataType from, DataType to) {
+    gb_node(b, name, "Cast", input);
+    gb_type(b, "SrcT", from);
+    gb_type(b, "DstT", to);
+}
+
+static void types_may_differ_within_a_group(void **state) {
+    (void)state;
+    GraphBuilder b = {0};
+    gb_placeholder(&b, "x", F);
+    gb_placeholder(&b, "i", DT_INT32);
+    gb_cast(&b, "f", "i", DT_INT32, F);
+    gb_op(&b, "less", "Less", "x,f", F);
+    gb_op(&b, "nan", "IsNan", "x", F);
+    gb_node(&b, "either", "LogicalOr", "less,nan");
+    gb_op(&b, "chosen", "SelectV2", "either,f,x", F);
+    gb_f32(&b, "one", 1);
+    gb_op(&b, "y", "ClipByValue", "chosen,one,x", F);
+    Optimized o = optimized(&b, 0);
+    expect_parts(&o, "y", "Cast Less IsNan LogicalOr SelectV2 ClipByValue");
+    assert_int_equal(node_named(&o, "y")->input_count, 3);
+    optimized_clear(&o);
+}
+
+static void devices_and_other_ops_end_a_group(void **state) {
     (void)state;
     GraphBuilder b = {0};
     gb_placeholder(&b, "x", F);
@@ -79,7 +103,10 @@ static void devices_types_and_other_ops_end_a_group(void **state) {
     gb_op(&b, "near", "Neg", "far", F);
     gb_placeholder(&b, "i", DT_INT32);
     gb_op(&b, "i1", "Neg", "i", DT_INT32);
-    gb_op(&b, "i2", "Abs", "i1", DT_INT32);
+    gb_op(&b, "i2", "FloorDiv", "i1,i", DT_INT32); /* looks at all divisors first */
+    gb_cast(&b, "u", "x", F, DT_UINT8);            /* saturates by groups of elements */
+    gb_op(&b, "u1", "Abs", "x", F);
+    gb_cast(&b, "u2", "u1", F, DT_INT8);
     gb_op(&b, "m", "BiasAdd", "x,x", F);
     gb_string(&b, "data_format", "NCHW");
     gb_op(&b, "n", "Relu", "m", F);
@@ -190,7 +217,7 @@ static void a_client_cannot_send_a_fused_node(void **state) {
     GraphBuilder b = {0};
     gb_placeholder(&b, "x", F);
     gb_op(&b, "y", "_FusedElementwise", "x", F);
-    gb_int(&b, "N", 1);
+    gb_types(&b, "Targs", &F, 1);
     DirectSession *s = open_session(&b, 1);
     Tensor *x = matrix(1, 1), *out = NULL;
     expect_error(run_error(s, "y:0", NULL, "x:0", x, 60000, &out), CODE_INVALID_ARGUMENT, "made by Rill");
@@ -233,7 +260,8 @@ int main(void) {
         cmocka_unit_test(a_chain_becomes_one_node_named_after_its_end),
         cmocka_unit_test(values_used_twice_inside_stay_inside),
         cmocka_unit_test(values_that_others_see_end_a_group),
-        cmocka_unit_test(devices_types_and_other_ops_end_a_group),
+        cmocka_unit_test(devices_and_other_ops_end_a_group),
+        cmocka_unit_test(types_may_differ_within_a_group),
         cmocka_unit_test(a_fused_node_waits_for_what_its_parts_waited_for),
         cmocka_unit_test(a_long_chain_becomes_several_nodes),
         cmocka_unit_test(shapes_that_do_not_fit_are_reported_by_the_node_itself),

@@ -35,7 +35,7 @@ typedef struct Generator {
     DataType type;
     int rows, columns;
     Made made[MAX_NODES];
-    int count;
+    int count, constants;
     Tensor *feeds[MAX_FEEDS];
     Str feed_names[MAX_FEEDS];
     int feed_count;
@@ -109,14 +109,63 @@ static const Made *pick(Generator *g) {
     return &g->made[from + below(&g->random, g->count - from)];
 }
 
+static void add_constant(Generator *g, char *name, size_t size, const Shape *shape) {
+    snprintf(name, size, "own%d", g->constants++);
+    gb_const(&g->b, name, random_tensor(g, shape), "");
+}
+
+static void add_cast(Generator *g, const char *name, const char *input, DataType from, DataType to) {
+    gb_node(&g->b, name, "Cast", input);
+    gb_type(&g->b, "SrcT", from);
+    gb_type(&g->b, "DstT", to);
+}
+
+/* Nodes of other types in between, and products. */
+static void add_mixed(Generator *g, int kind, const Made *x, const Made *y) {
+    static const char *const tests[] = {"Less", "GreaterEqual", "NotEqual", "Greater"};
+    static const DataType between[] = {DT_DOUBLE, DT_FLOAT, DT_INT32, DT_INT64, DT_BOOL};
+    char inputs[100], own[2][24];
+    Shape scalar = SHAPE_SCALAR, both = broadcast(&x->shape, &y->shape), square = shape_matrix(g->columns, g->columns), row = shape_vector(g->columns);
+    snprintf(own[0], sizeof own[0], "own%d", g->constants++);
+    snprintf(inputs, sizeof inputs, "%s,%s", x->name, y->name);
+    if (kind == 10) {
+        Made *m = add(g, "s", &both);
+        gb_op(&g->b, own[0], tests[below(&g->random, 4)], inputs, g->type);
+        snprintf(inputs, sizeof inputs, "%s,%s,%s", own[0], x->name, y->name);
+        gb_op(&g->b, m->name, "SelectV2", inputs, g->type);
+    } else if (kind == 11) {
+        Made *m = add(g, "c", &x->shape);
+        DataType to = between[below(&g->random, 5)];
+        if (to == g->type) to = DT_INT64;
+        add_cast(g, own[0], x->name, g->type, to);
+        add_cast(g, m->name, own[0], to, g->type);
+    } else if (kind == 12) {
+        Made *m = add(g, "l", &x->shape);
+        for (int i = 0; i < 2; i++) add_constant(g, own[i], sizeof own[i], &scalar);
+        snprintf(inputs, sizeof inputs, "%s,%s,%s", x->name, own[0], own[1]);
+        gb_op(&g->b, m->name, "ClipByValue", inputs, g->type);
+    } else if (x->shape.rank == 2 && x->shape.dims[0] == g->rows && x->shape.dims[1] == g->columns) {
+        Made *m = add(g, "p", &x->shape);
+        for (int i = 0; i < 2; i++) add_constant(g, own[i], sizeof own[i], i ? &row : &square);
+        char product[24];
+        snprintf(product, sizeof product, "own%d", g->constants++);
+        snprintf(inputs, sizeof inputs, "%s,%s", x->name, own[0]);
+        gb_op(&g->b, product, "MatMul", inputs, g->type);
+        snprintf(inputs, sizeof inputs, "%s,%s", product, own[1]);
+        gb_op(&g->b, m->name, below(&g->random, 2) ? "BiasAdd" : "AddV2", inputs, g->type);
+    }
+}
+
 static void add_node(Generator *g) {
     static const char *const unary[] = {"Neg", "Square", "Identity", "Relu", "Abs", "StopGradient", "Exp", "Tanh", "Sigmoid", "Sqrt", "Softplus", "Floor", "Reciprocal", "Rsqrt", "Elu", "Log"};
     static const char *const binary[] = {"AddV2", "Mul", "Sub", "Maximum", "Minimum", "SquaredDifference", "RealDiv", "DivNoNan"};
     bool is_int = g->type == DT_INT32;
     const Made *x = pick(g), *y = pick(g);
     char inputs[100];
-    int kind = below(&g->random, 10);
-    if (kind < 4) {
+    int kind = below(&g->random, 14);
+    if (kind >= 10) {
+        add_mixed(g, kind, x, y);
+    } else if (kind < 4) {
         Made *m = add(g, "u", &x->shape);
         gb_op(&g->b, m->name, unary[below(&g->random, is_int ? 6 : 16)], x->name, g->type);
     } else if (kind < 8) {
