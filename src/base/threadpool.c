@@ -3,28 +3,51 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/thread.h"
+#include "base/spin.h"
+
+enum { LEAST_POLL_NS = 4000, WAIT_POLL_NS = 100000 };
 
 typedef struct Task {
     TaskFn *fn;
     void *arg;
 } Task;
 
+/* A shared loop: helpers and the caller take pieces until none is left. Back in the pool's list with the last to let go. */
+typedef struct ParallelFor {
+    ThreadPool *pool;
+    RangeFn *fn;
+    void *arg;
+    int64_t n, piece;
+    _Atomic int64_t next;   /* first element nobody has taken */
+    _Atomic int64_t pieces; /* not done */
+    _Atomic int holders;
+    pthread_mutex_t mutex; /* for `done` alone */
+    pthread_cond_t done;
+    struct ParallelFor *next_free;
+} ParallelFor;
+
 struct ThreadPool {
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t work;
     Task *ring;
-    size_t head, count, capacity;
+    size_t head, capacity;
+    _Atomic size_t count; /* of tasks; pollers read it without the mutex */
     pthread_t *threads;
-    int thread_count, idle, max_threads;
+    int thread_count, max_threads;
+    int idle, polling, busy; /* threads that sleep, look for work, run a task */
+    int guests;
     bool stopping;
+    int64_t poll_ns, poll_limit_ns;
+    ParallelFor *free_loops;
     char name[16];
 };
+
+/* The pool this thread belongs to, and the one it has entered. */
+static _Thread_local ThreadPool *home, *entered;
 
 ThreadPool *threadpool_new(const char *name, int max_threads) {
     ThreadPool *p = xcalloc(1, sizeof *p);
@@ -36,11 +59,36 @@ ThreadPool *threadpool_new(const char *name, int max_threads) {
     return p;
 }
 
+void threadpool_poll(ThreadPool *p, int64_t max_ns) {
+    p->poll_ns = p->poll_limit_ns = max_ns;
+}
+
+/* Tasks that a thread may take now. */
+static int room_locked(const ThreadPool *p) {
+    int limit = p->max_threads - p->guests, count = (int)p->count;
+    int room = (limit > 1 ? limit : 1) - p->busy;
+    return room < count ? room : count;
+}
+
+/* Looks for work a while without the mutex. */
+static void poll_locked(ThreadPool *p) {
+    Spin spin = spin_for(p->poll_ns);
+    p->polling++;
+    pthread_mutex_unlock(&p->mutex);
+    while (atomic_load_explicit(&p->count, memory_order_relaxed) == 0 && spin_on(&spin)) continue;
+    pthread_mutex_lock(&p->mutex);
+    p->polling--;
+    int64_t next = room_locked(p) > 0 ? p->poll_ns * 2 : p->poll_ns / 2;
+    p->poll_ns = next > p->poll_limit_ns ? p->poll_limit_ns : next < LEAST_POLL_NS ? LEAST_POLL_NS : next;
+}
+
 static void *thread_main(void *arg) {
     ThreadPool *p = arg;
+    home = p;
     pthread_mutex_lock(&p->mutex);
     for (;;) {
-        while (p->count == 0 && !p->stopping) {
+        if (p->poll_limit_ns && room_locked(p) <= 0 && !p->stopping) poll_locked(p);
+        while (room_locked(p) <= 0 && !(p->stopping && p->count == 0)) {
             p->idle++;
             pthread_cond_wait(&p->work, &p->mutex);
             p->idle--;
@@ -49,22 +97,28 @@ static void *thread_main(void *arg) {
         Task task = p->ring[p->head];
         p->head = (p->head + 1) % p->capacity;
         p->count--;
+        p->busy++;
         pthread_mutex_unlock(&p->mutex);
         task.fn(task.arg);
         pthread_mutex_lock(&p->mutex);
+        p->busy--;
     }
+    pthread_cond_broadcast(&p->work); /* others may wait for room that is there now */
     pthread_mutex_unlock(&p->mutex);
     return NULL;
 }
 
-static void start_thread_locked(ThreadPool *p) {
+/* As many threads as there are tasks for. */
+static void call_threads_locked(ThreadPool *p) {
+    int wanted = room_locked(p) - p->polling;
+    if (wanted > 0 && p->idle > 0) pthread_cond_signal(&p->work);
+    if (wanted <= p->idle || p->thread_count == p->max_threads) return;
     if (pthread_create(&p->threads[p->thread_count], NULL, thread_main, p) != 0) return;
     pthread_setname_np(p->threads[p->thread_count], p->name);
     p->thread_count++;
 }
 
-void threadpool_post(ThreadPool *p, TaskFn *fn, void *arg) {
-    pthread_mutex_lock(&p->mutex);
+static void push_locked(ThreadPool *p, TaskFn *fn, void *arg) {
     if (p->count == p->capacity) {
         size_t capacity = p->capacity ? p->capacity * 2 : 64;
         Task *ring = xmalloc(capacity * sizeof *ring);
@@ -74,9 +128,14 @@ void threadpool_post(ThreadPool *p, TaskFn *fn, void *arg) {
         p->head = 0;
         p->capacity = capacity;
     }
-    p->ring[(p->head + p->count++) % p->capacity] = (Task){fn, arg};
-    if ((int)p->count > p->idle && p->thread_count < p->max_threads) start_thread_locked(p);
-    pthread_cond_signal(&p->work);
+    p->ring[(p->head + p->count) % p->capacity] = (Task){fn, arg};
+    p->count++;
+    call_threads_locked(p);
+}
+
+void threadpool_post(ThreadPool *p, TaskFn *fn, void *arg) {
+    pthread_mutex_lock(&p->mutex);
+    push_locked(p, fn, arg);
     pthread_mutex_unlock(&p->mutex);
 }
 
@@ -87,6 +146,13 @@ void threadpool_free(ThreadPool *p) {
     pthread_cond_broadcast(&p->work);
     pthread_mutex_unlock(&p->mutex);
     for (int i = 0; i < p->thread_count; i++) pthread_join(p->threads[i], NULL);
+    for (ParallelFor *f = p->free_loops; f;) {
+        ParallelFor *next = f->next_free;
+        pthread_mutex_destroy(&f->mutex);
+        pthread_cond_destroy(&f->done);
+        free(f);
+        f = next;
+    }
     pthread_mutex_destroy(&p->mutex);
     pthread_cond_destroy(&p->work);
     free(p->ring);
@@ -98,20 +164,45 @@ int threadpool_size(const ThreadPool *p) {
     return p->max_threads;
 }
 
-/* A shared loop: helpers and the caller take pieces until none is left. Freed by the last to let go. */
-typedef struct ParallelFor {
-    RangeFn *fn;
-    void *arg;
-    int64_t n, piece;
-    _Atomic int64_t next; /* first element nobody has taken */
-    _Atomic int holders;
-    Latch done; /* counts elements */
-} ParallelFor;
+bool threadpool_enter(ThreadPool *p) {
+    if (home == p || entered) return false;
+    entered = p;
+    pthread_mutex_lock(&p->mutex);
+    p->guests++;
+    pthread_mutex_unlock(&p->mutex);
+    return true;
+}
+
+void threadpool_leave(ThreadPool *p) {
+    entered = NULL;
+    pthread_mutex_lock(&p->mutex);
+    p->guests--;
+    if (p->count > 0) call_threads_locked(p);
+    pthread_mutex_unlock(&p->mutex);
+}
+
+/* ---- Loops ---- */
+
+static ParallelFor *loop_new_locked(ThreadPool *p) {
+    ParallelFor *f = p->free_loops;
+    if (f) {
+        p->free_loops = f->next_free;
+        return f;
+    }
+    f = xcalloc(1, sizeof *f);
+    f->pool = p;
+    pthread_mutex_init(&f->mutex, NULL);
+    pthread_cond_init(&f->done, NULL);
+    return f;
+}
 
 static void let_go(ParallelFor *f) {
     if (atomic_fetch_sub(&f->holders, 1) != 1) return;
-    latch_clear(&f->done);
-    free(f);
+    ThreadPool *p = f->pool;
+    pthread_mutex_lock(&p->mutex);
+    f->next_free = p->free_loops;
+    p->free_loops = f;
+    pthread_mutex_unlock(&p->mutex);
 }
 
 static void take_pieces(ParallelFor *f) {
@@ -119,7 +210,10 @@ static void take_pieces(ParallelFor *f) {
         int64_t begin = atomic_fetch_add(&f->next, f->piece);
         if (begin >= f->n) return;
         f->fn(f->arg, begin, begin + f->piece < f->n ? begin + f->piece : f->n);
-        latch_done(&f->done);
+        if (atomic_fetch_sub(&f->pieces, 1) != 1) continue;
+        pthread_mutex_lock(&f->mutex);
+        pthread_cond_broadcast(&f->done);
+        pthread_mutex_unlock(&f->mutex);
     }
 }
 
@@ -127,6 +221,16 @@ static void help(void *arg) {
     ParallelFor *f = arg;
     take_pieces(f);
     let_go(f);
+}
+
+/* The others are in their last pieces. */
+static void wait_for_pieces(ParallelFor *f) {
+    Spin spin = spin_for(WAIT_POLL_NS);
+    while (atomic_load(&f->pieces) > 0 && spin_on(&spin)) continue;
+    if (atomic_load(&f->pieces) == 0) return;
+    pthread_mutex_lock(&f->mutex);
+    while (atomic_load(&f->pieces) > 0) pthread_cond_wait(&f->done, &f->mutex);
+    pthread_mutex_unlock(&f->mutex);
 }
 
 void threadpool_parallel_for(ThreadPool *pool, int64_t n, int64_t grain, RangeFn *fn, void *arg) {
@@ -139,18 +243,21 @@ void threadpool_parallel_for(ThreadPool *pool, int64_t n, int64_t grain, RangeFn
     }
     int64_t pieces = (n + grain - 1) / grain;
     if (pieces > threads * 4) pieces = threads * 4;
-    ParallelFor *f = xmalloc(sizeof *f);
+    int64_t piece = (n + pieces - 1) / pieces;
+    pieces = (n + piece - 1) / piece;
+    int helpers = (int)(pieces - 1 < threads - 1 ? pieces - 1 : threads - 1);
+    pthread_mutex_lock(&pool->mutex);
+    ParallelFor *f = loop_new_locked(pool);
     f->fn = fn;
     f->arg = arg;
     f->n = n;
-    f->piece = (n + pieces - 1) / pieces;
-    pieces = (n + f->piece - 1) / f->piece;
-    int helpers = (int)(pieces - 1 < threads - 1 ? pieces - 1 : threads - 1);
-    atomic_init(&f->next, 0);
-    atomic_init(&f->holders, helpers + 1);
-    latch_init(&f->done, pieces);
-    for (int i = 0; i < helpers; i++) threadpool_post(pool, help, f);
+    f->piece = piece;
+    atomic_store(&f->next, 0);
+    atomic_store(&f->pieces, pieces);
+    atomic_store(&f->holders, helpers + 1);
+    for (int i = 0; i < helpers; i++) push_locked(pool, help, f);
+    pthread_mutex_unlock(&pool->mutex);
     take_pieces(f);
-    latch_wait(&f->done);
+    wait_for_pieces(f);
     let_go(f);
 }

@@ -14,6 +14,7 @@
 #include "cluster/services.h"
 #include "cluster/worker.h"
 #include "cluster/worker_service.h"
+#include "runtime/step.h"
 
 enum { SERVE_THREADS = 2048 /* a RunStep waits in its thread; threads start when needed */, ANNOUNCE_MS = 3000 };
 
@@ -150,6 +151,7 @@ Error *server_start(const ServerConfig *config, Transport *take, Server **out) {
     if (!err) {
         make_devices(s, config->cpu_devices > 0 ? config->cpu_devices : 1);
         s->compute = threadpool_new("compute", config->threads > 0 ? config->threads : core_count());
+        threadpool_poll(s->compute, STEP_POLL_NS);
         s->serve = threadpool_new("serve", SERVE_THREADS);
         s->blocking = threadpool_new("blocking", SERVE_THREADS);
         s->peers = peers_new(s->transport);

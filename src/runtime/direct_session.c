@@ -11,6 +11,7 @@
 #include "graph/graph_def.h"
 #include "placement/lower.h"
 #include "runtime/executable.h"
+#include "runtime/step.h"
 
 typedef struct Compiled {
     char *key;
@@ -38,6 +39,7 @@ Error *direct_session_new(Str graph_def, int threads, DirectSession **out) {
     s->devices = (DeviceSet){&s->device, 1};
     s->state = session_state_new(&s->devices, STR(""), false);
     s->pool = threadpool_new("compute", threads);
+    threadpool_poll(s->pool, STEP_POLL_NS);
     s->blocking = threadpool_new("blocking", 256);
     s->functions = function_library_new();
     s->source = graph_new();

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/hashmap.h"
+#include "base/block_cache.h"
 #include "base/memory.h"
 
 typedef struct KernelState {
@@ -89,6 +90,7 @@ void session_state_close(SessionState *s) {
     s->closed = true;
     pthread_mutex_unlock(&s->mutex);
     if (first) delete_private(s);
+    if (first) block_cache_trim(); /* the next session may need other sizes */
     for (int i = 0; first && s->isolated && i < s->devices.count; i++) resource_clear_container(s->isolated[i], STR(""));
 }
 

@@ -341,6 +341,7 @@ static void spread(Worklist *list, size_t from) {
     const Plan *plan = list->step->plan;
     bool busy = false; /* an expensive node is already kept here */
     size_t kept = from;
+    if (threadpool_size(list->step->context->pool) == 1) return; /* nobody else to do it */
     for (size_t i = list->head; i < from; i++) busy |= plan->nodes[list->queue.items[i].node].expensive;
     for (size_t i = from; i < list->queue.count; i++) {
         Item item = list->queue.items[i];
@@ -437,6 +438,9 @@ void step_start(const Plan *plan, StepContext *context, const StepIo *io, StepDo
         finish_step(step);
         return;
     }
+    ThreadPool *pool = context->pool;
+    bool entered = threadpool_enter(pool);
     spread(&list, 0);
     if (list.queue.count) work(&list);
+    if (entered) threadpool_leave(pool);
 }

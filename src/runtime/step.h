@@ -4,6 +4,9 @@
 #include "runtime/plan.h"
 #include "runtime/step_context.h"
 
+/* How long threads of a pool that runs steps look for work before they sleep. */
+enum { STEP_POLL_NS = 60000 };
+
 /* Runs the plan; the plan and the context must live until done is called. Arguments and results of function bodies go through
  * `args` (borrowed until done) and `rets` (filled, one reference each, NULL when dead). */
 struct StepIo {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/block_cache.h"
 #include "base/memory.h"
 
 ResourceHandle *resource_handle_new(Str device, Str container, Str name, Str type_name) {
@@ -81,15 +82,19 @@ static void destroy_elements(Buffer *b) {
     }
 }
 
+/* The header and the elements are one allocation; the elements start at the next multiple of 64. */
+enum { HEADER = (sizeof(Buffer) + 63) / 64 * 64 };
+
 static void buffer_unref(Buffer *b) {
     if (!refcount_dec(&b->refs)) return;
     destroy_elements(b);
     if (b->release) b->release(b->owner);
-    free(b);
+    block_free(b, b->block);
 }
 
 static Tensor *make(DataType dtype, const Shape *shape, Buffer *buffer, void *data) {
-    Tensor *t = xmalloc(sizeof *t);
+    Tensor *t = block_alloc(sizeof *t);
+    if (!t) abort();
     refcount_init(&t->refs);
     t->dtype = dtype;
     t->shape = *shape;
@@ -110,9 +115,6 @@ static int64_t memory_size(void) {
     return size;
 }
 
-/* The header and the elements are one allocation; the elements start at the next multiple of 64. */
-enum { HEADER = (sizeof(Buffer) + 63) / 64 * 64 };
-
 Error *tensor_new(DataType dtype, const Shape *shape, Tensor **out) {
     Error *err = shape_check(shape);
     if (err) return err;
@@ -121,14 +123,14 @@ Error *tensor_new(DataType dtype, const Shape *shape, Tensor **out) {
     int64_t size;
     Buffer *b = NULL;
     if (!__builtin_mul_overflow(count, (int64_t)dtype_size(dtype), &size) && size <= memory_size())
-        b = try_alloc(HEADER + (size_t)size);
+        b = block_alloc(HEADER + (size_t)size);
     if (!b) {
         char *text = shape_str(shape);
         err = error_new(CODE_RESOURCE_EXHAUSTED, "OOM when allocating tensor with shape%s and type %s", text, dtype_name(dtype));
         free(text);
         return err;
     }
-    *b = (Buffer){.size = (size_t)size, .data = (char *)b + HEADER, .dtype = dtype, .count = count};
+    *b = (Buffer){.size = (size_t)size, .block = HEADER + (size_t)size, .data = (char *)b + HEADER, .dtype = dtype, .count = count};
     refcount_init(&b->refs);
     if (!dtype_is_plain(dtype)) memset(b->data, 0, (size_t)size);
     *out = make(dtype, shape, b, b->data);
@@ -149,8 +151,9 @@ Tensor *tensor_rows(const Tensor *t, int64_t from, int64_t to) {
 }
 
 Tensor *tensor_wrap(DataType dtype, const Shape *shape, void *data, void (*release)(void *), void *owner) {
-    Buffer *b = xcalloc(1, sizeof *b);
-    *b = (Buffer){.size = (size_t)shape_count(shape) * dtype_size(dtype), .data = data, .dtype = dtype,
+    Buffer *b = block_alloc(sizeof *b);
+    if (!b) abort();
+    *b = (Buffer){.size = (size_t)shape_count(shape) * dtype_size(dtype), .block = sizeof *b, .data = data, .dtype = dtype,
                   .count = shape_count(shape), .release = release, .owner = owner};
     refcount_init(&b->refs);
     return make(dtype, shape, b, data);
@@ -170,7 +173,7 @@ Tensor *tensor_ref(Tensor *t) {
 void tensor_unref(Tensor *t) {
     if (!t || !refcount_dec(&t->refs)) return;
     buffer_unref(t->buffer);
-    free(t);
+    block_free(t, sizeof *t);
 }
 
 bool tensor_is_unique(const Tensor *t) {
@@ -188,9 +191,9 @@ void tensor_normalize_bools(Tensor *t) {
 }
 
 static Tensor *scalar(DataType dtype, const void *value) {
-    Buffer *b = try_alloc(HEADER + 64);
+    Buffer *b = block_alloc(HEADER + dtype_size(dtype));
     if (!b) abort();
-    *b = (Buffer){.size = dtype_size(dtype), .data = (char *)b + HEADER, .dtype = dtype, .count = 1};
+    *b = (Buffer){.size = dtype_size(dtype), .block = HEADER + dtype_size(dtype), .data = (char *)b + HEADER, .dtype = dtype, .count = 1};
     refcount_init(&b->refs);
     memcpy(b->data, value, dtype_size(dtype));
     return make(dtype, &SHAPE_SCALAR, b, b->data);

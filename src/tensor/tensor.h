@@ -13,6 +13,7 @@
 typedef struct Buffer {
     RefCount refs;
     size_t size;
+    size_t block; /* bytes of the allocation that begins with this struct */
     void *data;
     DataType dtype; /* elements that are not plain are destroyed with the buffer */
     int64_t count;  /* of those elements */

@@ -1,4 +1,4 @@
-/* threadpool_test.c: posted tasks, loops in pieces, loops in loops, latches. */
+/* threadpool_test.c: posted tasks, loops in pieces, loops in loops, guests, latches. */
 #include "base/threadpool.h"
 
 #include <stdatomic.h>
@@ -96,6 +96,62 @@ static void tasks_may_post_tasks(void **state) {
     threadpool_free(c.pool);
 }
 
+typedef struct Crowd {
+    _Atomic int now, most, done;
+} Crowd;
+
+static void join_crowd(void *arg) {
+    Crowd *c = arg;
+    int now = atomic_fetch_add(&c->now, 1) + 1, most = atomic_load(&c->most);
+    while (now > most && !atomic_compare_exchange_weak(&c->most, &most, now)) continue;
+    for (volatile int i = 0; i < 1000; i++) continue;
+    atomic_fetch_sub(&c->now, 1);
+    atomic_fetch_add(&c->done, 1);
+}
+
+static void a_guest_takes_the_place_of_a_thread(void **state) {
+    (void)state;
+    ThreadPool *pool = threadpool_new("test", 3);
+    Crowd c = {0};
+    assert_true(threadpool_enter(pool));
+    assert_false(threadpool_enter(pool)); /* it is there already */
+    for (int i = 0; i < 2000; i++) threadpool_post(pool, join_crowd, &c);
+    while (atomic_load(&c.done) < 2000) continue;
+    assert_true(atomic_load(&c.most) <= 2);
+    for (int i = 0; i < 100; i++) threadpool_post(pool, join_crowd, &c);
+    threadpool_leave(pool);
+    threadpool_free(pool);
+    assert_int_equal(atomic_load(&c.done), 2100);
+}
+
+static void a_pool_of_one_runs_tasks_beside_its_guest(void **state) {
+    (void)state;
+    ThreadPool *pool = threadpool_new("test", 1);
+    Crowd c = {0};
+    assert_true(threadpool_enter(pool));
+    threadpool_post(pool, join_crowd, &c);
+    while (atomic_load(&c.done) < 1) continue;
+    threadpool_leave(pool);
+    threadpool_free(pool);
+}
+
+static void threads_that_poll_miss_nothing(void **state) {
+    (void)state;
+    ThreadPool *pool = threadpool_new("test", 3);
+    threadpool_poll(pool, 20000);
+    Marks m = {.pool = pool, .marks = xcalloc(ROWS * COLUMNS, sizeof(_Atomic int))};
+    _Atomic int count = 0;
+    for (int round = 0; round < 200; round++) {
+        threadpool_post(pool, count_one, &count);
+        threadpool_parallel_for(pool, ROWS * COLUMNS, 100, mark_range, &m);
+        for (volatile int i = 0; i < round * 1000; i++) continue; /* so that some find work at once and some fall asleep */
+    }
+    for (int i = 0; i < ROWS * COLUMNS; i++) assert_int_equal(atomic_load(&m.marks[i]), 200);
+    free(m.marks);
+    threadpool_free(pool);
+    assert_int_equal(atomic_load(&count), 200);
+}
+
 static void a_latch_gives_up_after_its_time(void **state) {
     (void)state;
     Latch l;
@@ -113,7 +169,8 @@ static void a_latch_gives_up_after_its_time(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(freeing_the_pool_runs_what_was_posted), cmocka_unit_test(every_element_is_visited_once),
-        cmocka_unit_test(loops_may_be_nested_in_one_pool), cmocka_unit_test(tasks_may_post_tasks), cmocka_unit_test(a_latch_gives_up_after_its_time),
+        cmocka_unit_test(loops_may_be_nested_in_one_pool), cmocka_unit_test(tasks_may_post_tasks), cmocka_unit_test(a_guest_takes_the_place_of_a_thread),
+        cmocka_unit_test(a_pool_of_one_runs_tasks_beside_its_guest), cmocka_unit_test(threads_that_poll_miss_nothing), cmocka_unit_test(a_latch_gives_up_after_its_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
