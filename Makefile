@@ -23,8 +23,12 @@ FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-r
 WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes $(if $(filter fuzz,$(MODE)),-Wno-missing-field-initializers,-Werror)
 PKGS := libnghttp2 libuv libprotobuf-c zlib libcjson libpng libjpeg icu-uc
 
-CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE $(FLAGS_$(MODE)) -fno-math-errno -fvisibility=hidden -fPIC -pthread -Isrc -Iinclude -I$(B)/gen
+CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE $(FLAGS_$(MODE)) -fno-math-errno -ffp-contract=$(CONTRACT) -fvisibility=hidden -fPIC -pthread -Isrc -Iinclude -I$(B)/gen
 LIBS = $(shell pkg-config --libs $(PKGS)) -ldnnl -lgomp -lsnappy -lgif -lm -pthread
+
+# Products and sums are rounded one by one, so that results do not depend on the processor; but not in functions that approximate.
+CONTRACT := off
+$(B)/kernels/vector_math.o: CONTRACT := fast
 
 PROTOS := $(wildcard proto/*.proto)
 GEN_C := $(PROTOS:proto/%.proto=$(B)/gen/proto/%.pb-c.c)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/float16.h"
+#include "kernels/cpu.h"
 
 PoolBox pool_box(const PoolShape *s, int64_t at) {
     PoolBox box;
@@ -18,10 +19,18 @@ PoolBox pool_box(const PoolShape *s, int64_t at) {
     return box;
 }
 
+#define BODY "kernels/pool_last.inc"
+#define CPU_BODY "kernels/each_float_cpu.inc"
+#include "kernels/each_cpu.inc"
+#undef BODY
+
 #define BODY "kernels/pool.inc"
+#define HAS_LAST 1
 #define PLUS(a, b) ((a) + (b))
 #include "kernels/each_float.inc"
 #undef PLUS
+#undef HAS_LAST
+#define HAS_LAST 0
 #define PLUS(a, b) (C)((W)(a) + (W)(b))
 #include "kernels/each_signed.inc"
 #include "kernels/each_unsigned.inc"

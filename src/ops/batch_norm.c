@@ -66,15 +66,8 @@ static Error *norm_init(const Node *node, void *state) {
                : NULL;
 }
 
-typedef struct NormFns {
-    RangeFn *moments, *normalize, *sums, *grad;
-} NormFns;
-
-static const NormFns *functions_of(DataType t) {
-    static const NormFns f32 = {batch_moments_f32, batch_normalize_f32, batch_norm_sums_f32, batch_norm_grad_f32};
-    static const NormFns f16 = {batch_moments_f16, batch_normalize_f16, batch_norm_sums_f16, batch_norm_grad_f16};
-    static const NormFns bf16 = {batch_moments_bf16, batch_normalize_bf16, batch_norm_sums_bf16, batch_norm_grad_bf16};
-    return t == DT_HALF ? &f16 : t == DT_BFLOAT16 ? &bf16 : &f32;
+static BatchNormType type_of(DataType t) {
+    return t == DT_HALF ? BATCH_NORM_F16 : t == DT_BFLOAT16 ? BATCH_NORM_BF16 : BATCH_NORM_F32;
 }
 
 /* Checks x and finds its channels. */
@@ -86,6 +79,7 @@ static Error *norm_sizes(const NormState *st, const Tensor *x, BatchNorm *b) {
     b->channels = x->shape.dims[c];
     b->inner = shape_prod(&x->shape, c + 1, rank);
     b->epsilon = st->epsilon;
+    b->type = type_of(x->dtype);
     b->training = st->training;
     return NULL;
 }
@@ -102,9 +96,12 @@ static Error *check_vector(const KernelContext *k, int i, const char *what, int6
     return NULL;
 }
 
-static void over_channels(KernelContext *k, BatchNorm *b, RangeFn *fn) {
-    int64_t pixels = b->outer * b->inner, grain = 65536 / (pixels > 0 ? pixels : 1) + 1;
-    threadpool_parallel_for(k->pool, b->channels, grain < 16 ? 16 : grain, fn, b);
+/* Memory for the parts of a sum; NULL, with k->error, when there is none. */
+static Tensor *parts_for(KernelContext *k, BatchNorm *b) {
+    Shape room = shape_vector((int64_t)batch_norm_part_count(b));
+    Tensor *t = kernel_scratch(k, DT_DOUBLE, &room);
+    b->parts = t ? tensor_f64(t) : NULL;
+    return t;
 }
 
 /* The new running averages; the variance is made unbiased. */
@@ -124,7 +121,6 @@ static void running_averages(KernelContext *k, const BatchNorm *b, float factor,
 static Error *norm_run(KernelContext *k) {
     const NormState *st = k->state;
     Tensor *x = k->in[0], *out[6] = {NULL};
-    const NormFns *fns = functions_of(x->dtype);
     BatchNorm b = {.x = x->data, .scale = tensor_f32(k->in[1]), .offset = tensor_f32(k->in[2])};
     Error *err = norm_sizes(st, x, &b);
     if (!err) err = check_vector(k, 1, "scale", b.channels);
@@ -151,7 +147,10 @@ static Error *norm_run(KernelContext *k) {
         return NULL;
     }
     if (st->training) {
-        over_channels(k, &b, fns->moments);
+        Tensor *parts = parts_for(k, &b);
+        if (!parts) return NULL;
+        batch_norm_moments(&b, k->pool);
+        tensor_unref(parts);
         running_averages(k, &b, st->factor, mean, variance);
     } else {
         for (int64_t c = 0; c < b.channels; c++) {
@@ -159,7 +158,7 @@ static Error *norm_run(KernelContext *k) {
             variance[c] = b.variance[c] = tensor_f32(k->in[4])[c];
         }
     }
-    over_channels(k, &b, fns->normalize);
+    batch_norm_normalize(&b, k->pool);
     return NULL;
 }
 
@@ -167,7 +166,6 @@ static Error *norm_run(KernelContext *k) {
 static Error *norm_grad_run(KernelContext *k) {
     const NormState *st = k->state;
     Tensor *dy = k->in[0], *x = k->in[1], *out[5];
-    const NormFns *fns = functions_of(x->dtype);
     BatchNorm b = {.x = x->data,
                    .dy = dy->data,
                    .scale = tensor_f32(k->in[2]),
@@ -191,8 +189,11 @@ static Error *norm_grad_run(KernelContext *k) {
     b.y = out[0]->data;
     b.sum_dy_x = tensor_f32(out[1]);
     b.sum_dy = tensor_f32(out[2]);
-    over_channels(k, &b, fns->sums);
-    if (x->count > 0) over_channels(k, &b, fns->grad);
+    Tensor *parts = parts_for(k, &b);
+    if (!parts) return NULL;
+    batch_norm_sums(&b, k->pool);
+    if (x->count > 0) batch_norm_grad(&b, k->pool);
+    tensor_unref(parts);
     for (int64_t c = 0; c < b.channels; c++) b.sum_dy_x[c] /= sqrtf(b.variance[c] + b.epsilon);
     return NULL;
 }
