@@ -26,9 +26,10 @@ PKGS := libnghttp2 libuv libprotobuf-c zlib libcjson libpng libjpeg icu-uc
 CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE $(FLAGS_$(MODE)) -fno-math-errno -ffp-contract=$(CONTRACT) -fvisibility=hidden -fPIC -pthread -Isrc -Iinclude -I$(B)/gen
 LIBS = $(shell pkg-config --libs $(PKGS)) -ldnnl -lgomp -lsnappy -lgif -lm -pthread
 
-# Products and sums are rounded one by one, so that results do not depend on the processor; but not in functions that approximate.
+# Products and sums are rounded one by one, so that results do not depend on the processor; but not in functions that approximate
+# and in matrix products, which have an order of their own for each.
 CONTRACT := off
-$(B)/kernels/vector_math.o: CONTRACT := fast
+$(B)/kernels/vector_math.o $(B)/kernels/gemm_thin.o: CONTRACT := fast
 
 PROTOS := $(wildcard proto/*.proto)
 GEN_C := $(PROTOS:proto/%.proto=$(B)/gen/proto/%.pb-c.c)

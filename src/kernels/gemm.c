@@ -7,9 +7,10 @@
 
 #include "base/float16.h"
 #include "base/memory.h"
+#include "kernels/gemm_thin.h"
 
 enum { GEMM_TILE_M = 64, GEMM_TILE_N = 64, GEMM_TILE_K = 128 };
-enum { WORK_PER_TASK = 1 << 20 }; /* products that pay for another thread */
+enum { WORK_PER_TASK = 1 << 20, TILE = 16 }; /* products that pay for another thread */
 
 void omp_set_num_threads(int count); /* of libgomp, which oneDNN uses; not every compiler brings omp.h */
 
@@ -58,10 +59,13 @@ void gemm_f32(const Gemm *g, ThreadPool *pool) {
         range_call(g->done, 0, g->m * g->n);
         return;
     }
+    if (gemm_thin_f32(g, pool)) return;
     FloatJob job = {g, g->n > g->m};
     int64_t count = job.by_columns ? g->n : g->m, other = job.by_columns ? g->m : g->n;
-    int64_t grain = gemm_grain(other * g->k);
-    threadpool_parallel_for(pool, count, grain < 16 ? 16 : grain, float_range, &job);
+    /* One piece for each thread, since every piece packs the other matrix anew; whole tiles of the library's. */
+    int64_t threads = pool ? threadpool_size(pool) : 1, share = (count + threads - 1) / threads, grain = gemm_grain(other * g->k);
+    if (share < grain) share = grain;
+    threadpool_parallel_for(pool, count, (share + TILE - 1) / TILE * TILE, float_range, &job);
 }
 
 /* ---- Half types ---- */
