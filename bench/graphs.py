@@ -118,3 +118,99 @@ def worker_model(folder, model, worker, workers, sync):
             loops = [[op.name] for op in optimizer.get_chief_queue_runner().enqueue_ops]
         cases.add("train", [train], fetches=[loss], init=init, loops=loops)
     return cases.write()
+
+
+# ---- Graphs of many nodes: made by hand, the Python API would take longer than all else ----
+
+FLOAT = tf.AttrValue(type=tf.float32.as_datatype_enum)
+PRODUCER = 2474
+
+
+def node(graph_def, name, op, inputs=(), **attributes):
+    n = graph_def.node.add(name=name, op=op, input=inputs)
+    for key, value in attributes.items():
+        n.attr[key].CopyFrom(value)
+
+
+def optimisers_off():
+    config = tf.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    config.graph_options.optimizer_options.opt_level = -1
+    return config
+
+
+def start_of_graph():
+    graph_def = tf.GraphDef()
+    graph_def.versions.producer = PRODUCER
+    value = tf.AttrValue(tensor=tf.make_tensor_proto(np.float32(1)))
+    node(graph_def, "one", "Const", dtype=FLOAT, value=value)
+    node(graph_def, "x", "PlaceholderWithDefault", ["one"], dtype=FLOAT, shape=tf.AttrValue(shape=tf.TensorShape([]).as_proto()))
+    return graph_def
+
+
+def save(folder, name, graph_def):
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, name), "wb") as f:
+        f.write(graph_def.SerializeToString())
+
+
+def chain(folder, nodes, optimise=True):
+    """A chain of additions; case "extended" adds a tenth to it, case "signatures" fetches 1,000 of its nodes in turn."""
+    name = "chain%d%s" % (nodes, "" if optimise else "_off")
+    graph_def, more = start_of_graph(), tf.GraphDef()
+    more.versions.producer = PRODUCER
+    total = nodes + nodes // 10
+    for i in range(total):
+        node(graph_def if i < nodes else more, "n%d" % i, "AddV2", ["n%d" % (i - 1) if i else "x", "one"], T=FLOAT)
+    save(folder, name + ".pb", graph_def)
+    save(folder, name + "_more.pb", more)
+    last = "n%d:0" % (nodes - 1)
+    cases = {"first": {"fetches": [last], "targets": []}, "extended": {"fetches": ["n%d:0" % (total - 1)], "targets": [], "extend": name + "_more.pb"},
+             "signatures": {"targets": [], "fetches": [], "rotate": ["n%d:0" % i for i in range(nodes - 1000, nodes)]}}
+    return describe(folder, name, cases, None if optimise else optimisers_off())
+
+
+def fan(folder, nodes):
+    """Additions that all have the same inputs, and a node that waits for all."""
+    name = "fan%d" % nodes
+    graph_def = start_of_graph()
+    for i in range(nodes):
+        node(graph_def, "n%d" % i, "AddV2", ["x", "one"], T=FLOAT)
+    node(graph_def, "all", "NoOp", ["^n%d" % i for i in range(nodes)])
+    save(folder, name + ".pb", graph_def)
+    return describe(folder, name, {"first": {"targets": ["all"], "fetches": []}}, optimisers_off())
+
+
+def describe(folder, name, cases, config):
+    path = os.path.join(folder, name + ".json")
+    description = {"graph": name + ".pb", "cases": cases}
+    if config is not None:
+        description["config"] = base64.b64encode(config.SerializeToString()).decode()
+    with open(path, "w") as f:
+        json.dump(description, f)
+    return path
+
+
+# ---- One kernel alone ----
+
+GEMMS = {"gemm_2048": (2048, 2048, 2048), "gemm_mlp": (128, 784, 512)}  # m, k, n
+CONVS = {"conv_lenet": (64, 14, 32, 64, 5), "conv_resnet": (32, 32, 16, 16, 3)}  # batch, height = width, channels in, out, window
+
+
+def kernel(folder, name):
+    """A product or a convolution, forward and both backward passes, of values that lie in variables."""
+    cases = Cases(folder, name)
+    with cases.graph.as_default():
+        if name in GEMMS:
+            m, k, n = GEMMS[name]
+            a, b = models.weights("a", [m, k]), models.weights("b", [k, n])
+            cases.add("forward", [tf.matmul(a, b).op])
+        else:
+            batch, size, inputs, outputs, window = CONVS[name]
+            x, w = models.weights("x", [batch, size, size, inputs]), models.weights("w", [window, window, inputs, outputs])
+            dy = models.weights("dy", [batch, size, size, outputs])
+            cases.add("forward", [tf.nn.conv2d(x, w, 1, "SAME").op])
+            cases.add("backward_data", [tf.nn.conv2d_backprop_input([batch, size, size, inputs], w, dy, [1, 1, 1, 1], "SAME").op])
+            cases.add("backward_weights", [tf.nn.conv2d_backprop_filter(x, [window, window, inputs, outputs], dy, [1, 1, 1, 1], "SAME").op])
+        cases.common(init=[[tf.global_variables_initializer().name]])
+    return cases.write()

@@ -2,9 +2,10 @@
 import os
 
 import machine
+import plot
 import stage
 
-PAGE = os.path.join(stage.ROOT, "docs", "benchmarks.md")
+DOCS = os.path.join(stage.ROOT, "docs")
 PEERS = {"rill": "Rill", "tensorflow": "TensorFlow", "tensorflow_xla": "TensorFlow XLA", "torch": "PyTorch", "torch_compile": "torch.compile", "jax": "JAX", "onednn": "oneDNN"}
 
 INTRODUCTION = """# Benchmarks
@@ -26,6 +27,9 @@ TITLES = {
     "python": "Python client, 1 ps + 1 worker",
     "cluster": "Training on a cluster",
     "local": "Training in one process",
+    "kernels": "One kernel alone, one process",
+    "size": "Graphs by size",
+    "scale": "Clusters by size",
 }
 
 
@@ -71,11 +75,65 @@ def limits_table(limits):
     return lines + ["| %s | %s |" % (names[n], " | ".join(duration(us[s]) for s in sizes)) for n, us in limits["us"].items()]
 
 
-def write(results, groups):
+# ---- Pictures ----
+
+BYTES = {"4B": 4, "1KB": 1e3, "1MB": 1e6, "100MB": 1e8}
+NAMES = dict(PEERS, tcp="TCP", unix="Unix socket", memcpy="copy")
+
+
+def picture(folder, name):
+    return os.path.join(folder, "benchmarks_%s.svg" % name)
+
+
+def ordered(rows):
+    """By group, then as they were recorded."""
+    order = list(TITLES)
+    return dict(sorted(rows.items(), key=lambda item: (order.index(item[1]["group"]), item[1]["place"])))
+
+
+def by_peer(rows, x):
+    """{peer: [(x, cost)]} of rows that have x."""
+    series = {}
+    for row in rows:
+        if x in row:
+            for peer, cost in row["costs"].items():
+                series.setdefault(peer, []).append((row[x], cost["median"]))
+    return series
+
+
+def draw(results, folder):
+    """All pictures whose rows exist; returns those made."""
+    rows, made = ordered(results["rows"]), []
+    bars = [(key, r["ratios"]["tensorflow"], bool(r["problem"])) for key, r in rows.items() if "tensorflow" in r["ratios"]]
+    if bars:
+        plot.ratio_bars(picture(folder, "ratios"), "How many times the cost of Rill's TensorFlow 2.21 takes (* busy machine)", bars)
+        made.append(("ratios", "ratios to TensorFlow, row by row"))
+    for way in "pull", "push":
+        series = {}
+        for size, count in BYTES.items():
+            for peer, cost in rows.get("%s_%s" % (way, size), {}).get("costs", {}).items():
+                series.setdefault(peer, []).append((count, cost["median"]))
+        if series:
+            for limit, us in results.get("limits", {}).get("us", {}).items():
+                series[limit] = [(BYTES[size], v) for size, v in us.items()]
+            plot.curves(picture(folder, way), "%s between a ps and a worker, by size" % way.capitalize(), series, "bytes", "a step", NAMES, "{:.0e}".format, duration)
+            made.append((way, "%s by size, with the limits of the machine" % way))
+    sizes = [r for k, r in rows.items() if k.startswith("chain") and not k.endswith("extend") and "_off" in k]
+    if sizes:
+        plot.curves(picture(folder, "size"), "Create and first run of a chain of additions, optimisers off", by_peer(sizes, "nodes"), "nodes", "time", NAMES, lambda x: format(int(x), ","), duration)
+        made.append(("size", "create and first run by graph size"))
+    if any("workers" in r for r in rows.values()):
+        plot.curves(picture(folder, "scale"), "A step of a tiny model over all workers on one ps", by_peer(rows.values(), "workers"), "workers", "a step", NAMES, y_text=duration)
+        made.append(("scale", "steps by number of workers"))
+    return made
+
+
+def write(results, groups, folder=DOCS):
+    """benchmarks.md and its pictures."""
     m = results["machine"]
     lines = [INTRODUCTION, "Machine: %s, %d cores, %d GiB, Linux %s, %s." % (m["cpu"], m["cores"], m["memory_gib"], m["kernel"], m["compiler"])]
     by_group = {}
-    for row in results["rows"].values():
+    for row in ordered(results["rows"]).values():
         by_group.setdefault(row["group"], []).append(row)
     for group, title in TITLES.items():
         rows = by_group.get(group)
@@ -83,10 +141,17 @@ def write(results, groups):
         lines += table(rows) + ["", "Measured %s." % dates(rows)] if rows else ["Not measured yet."]
         if group == "transfer" and "limits" in results:
             lines += limits_table(results["limits"])
+    memory = [r for r in by_group.get("scale", []) if "ps_bytes_per_worker" in r]
+    if memory:
+        lines += ["", "Memory that a worker's connection and session add to the ps: " + "; ".join(
+            "%s: %s" % (r["title"].split(",")[0], ", ".join("%s %.0f KB" % (PEERS[n], b / 1e3) for n, b in r["ps_bytes_per_worker"].items())) for r in memory) + "."]
+    lines += ["", "## Pictures", ""]
+    for name, text in draw(results, folder):
+        lines += ["![%s](benchmarks_%s.svg)" % (text, name), ""]
     missing = [name for name in groups if name not in results.get("groups", {})]
     if missing:
-        lines += ["", "Groups not measured whole yet: " + ", ".join("`%s`" % n for n in missing) + "."]
-    with open(PAGE, "w") as f:
+        lines += ["Groups not measured whole yet: " + ", ".join("`%s`" % n for n in missing) + "."]
+    with open(os.path.join(folder, "benchmarks.md"), "w") as f:
         f.write("\n".join(lines) + "\n")
 
 

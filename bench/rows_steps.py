@@ -1,6 +1,5 @@
 """Rows of small steps and of transfers between a ps and a worker."""
 import json
-import os
 import subprocess
 
 import contest
@@ -51,9 +50,8 @@ def steps(s):
 
 def limits(s):
     """What sockets and memory of this machine allow, by size."""
-    program = os.path.join(stage.ROOT, "build", os.environ.get("MODE", "release"), "bench", "limits")
     with machine.Watch() as watch:
-        us = json.loads(subprocess.run([program], capture_output=True, text=True, check=True).stdout)
+        us = json.loads(subprocess.run([stage.bench_program("limits")], capture_output=True, text=True, check=True).stdout)
     s.record_limits({name: dict(zip(graphs.SIZES, values)) for name, values in us.items()}, watch)
 
 

@@ -7,45 +7,38 @@ import traceback
 
 import stage
 
+import groups
 import report
-import rows_models
-import rows_steps
 import tensorflow.compat.v1 as tf
-
-GROUPS = {
-    "steps": rows_steps.steps,
-    "transfer": rows_steps.transfer,
-    "python": rows_steps.python,
-    **rows_models.GROUPS,
-}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     epilog="groups:\n" + "\n".join("  %-18s %s" % (n, f.__doc__) for n, f in GROUPS.items()))
+                                     epilog="groups:\n" + "\n".join("  %-18s %s" % (n, f.__doc__) for n, f in groups.GROUPS.items()))
     parser.add_argument("groups", nargs="*", metavar="GROUP", help="those to run (all)")
     parser.add_argument("--seconds", type=float, default=0.5, help="length of a window (0.5)")
     parser.add_argument("--rounds", type=int, default=5, help="windows of each contender (5)")
     args = parser.parse_args()
-    unknown = [g for g in args.groups if g not in GROUPS]
+    unknown = [g for g in args.groups if g not in groups.GROUPS]
     if unknown:
-        sys.exit("no group %s; there are: %s" % (", ".join(unknown), " ".join(GROUPS)))
+        sys.exit("no group %s; there are: %s" % (", ".join(unknown), " ".join(groups.GROUPS)))
     tf.disable_eager_execution()
     tf.logging.set_verbosity(tf.logging.FATAL)
     failed = []
-    for name in args.groups or GROUPS:
+    for name in args.groups or groups.GROUPS:
         began = time.monotonic()
         with stage.Stage(args.seconds, args.rounds) as s:
             try:
-                GROUPS[name](s)
+                groups.GROUPS[name](s)
                 s.finish_group(name)
             except Exception:
                 traceback.print_exc()
                 failed.append(name)
-            report.write(s.results, GROUPS)
+            report.write(s.results, groups.GROUPS)
         print("-- %s: %.0f s" % (name, time.monotonic() - began), flush=True)
     if failed:
         sys.exit("failed: " + " ".join(failed))
 
 
-main()
+if __name__ == "__main__":
+    main()

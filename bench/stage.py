@@ -68,7 +68,9 @@ class Stage:
         for name, ratio in result["ratios"].items():
             if ratio["most"] > UNSTEADY * ratio["least"]:
                 problem.append("rounds differ: %.2f to %.2f of %s" % (ratio["least"], ratio["most"], name))
-        row = dict(more, group=group, title=title, unit=unit, problem="; ".join(problem), date=self._date, commit=self._commit, **result)
+        old = self.results["rows"].get(key)
+        place = old["place"] if old else 1 + max([r["place"] for r in self.results["rows"].values()], default=0)
+        row = dict(more, place=place, group=group, title=title, unit=unit, problem="; ".join(problem), date=self._date, commit=self._commit, **result)
         self.results["rows"][key] = row
         self.save()
         costs = "  ".join("%s %.4g" % (n, c["median"]) for n, c in row["costs"].items())
@@ -115,6 +117,10 @@ class Stage:
         if with_cpu:
             more["cpu"] = contest.compare(windows, contest.total_cpu_us)["costs"]
         self.record(key, group, title, "µs", result, watch, **more)
+
+
+def bench_program(name):
+    return os.path.join(ROOT, "build", os.environ.get("MODE", "release"), "bench", name)
 
 
 def has_peer(package):
