@@ -100,13 +100,13 @@ def test_a_layer_runs_as_one(cluster, config, fused):
     x, w, b = (random.randn(*shape).astype(np.float32) for shape in ((5, 6), (6, 4), (4,)))
     graph = tf.Graph()
     with graph.as_default(), tf.device("/job:worker/task:0"):
-        product = tf.matmul(tf.placeholder_with_default(x, [5, 6]), w, name="product")
+        product = tf.matmul(tf.placeholder(tf.float32, [5, 6], name="x"), w, name="product")
         y = tf.tanh(tf.nn.bias_add(product, b), name="y")
     with tf.Session(cluster.target("worker"), graph=graph, config=config) as s:
-        value, nodes = nodes_of(s, "y:0", {})
+        value, nodes = nodes_of(s, "y:0", {"x:0": x})
         np.testing.assert_allclose(value, np.tanh(x @ w + b), rtol=1e-5)
         assert (nodes["y"] == "_FusedProduct") == fused and ("product" in nodes) == (not fused)
-        both, nodes = nodes_of(s, ["y:0", "product:0"], {})  # a fetched product is there
+        both, nodes = nodes_of(s, ["y:0", "product:0"], {"x:0": x})  # a fetched product is there
         np.testing.assert_array_equal(both[0], value)
         np.testing.assert_allclose(both[1], x @ w, rtol=1e-5)
         assert nodes["product"] == "MatMul"
