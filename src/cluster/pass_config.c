@@ -13,7 +13,7 @@ static const struct {
 } toggles[] = {
     {3, PASS_FOLD},      /* constant_folding */
     {7, PASS_SIMPLIFY},  /* arithmetic_optimization */
-    {8, PASS_BYPASS | PASS_CONTROLS}, /* dependency_optimization */
+    {8, PASS_BYPASS | PASS_IDLE | PASS_CONTROLS}, /* dependency_optimization */
     {14, PASS_FUSE},     /* remapping */
     {24, PASS_SHARE},    /* common_subgraph_elimination */
 };

@@ -11,7 +11,8 @@
 static const Pass passes[] = {
     {"bypass", PASS_BYPASS, pass_bypass},       {"fold", PASS_FOLD, pass_fold},
     {"simplify", PASS_SIMPLIFY, pass_simplify}, {"share", PASS_SHARE, pass_share},
-    {"controls", PASS_CONTROLS, pass_controls}, {"fuse", PASS_FUSE, pass_fuse},
+    {"idle", PASS_IDLE, pass_idle},             {"controls", PASS_CONTROLS, pass_controls},
+    {"fuse", PASS_FUSE, pass_fuse},
 };
 
 static void find_roots(PassContext *c) {

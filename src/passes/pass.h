@@ -15,7 +15,8 @@ enum {
     PASS_SHARE = 8,     /* equal nodes are computed once */
     PASS_CONTROLS = 16, /* control edges that say nothing new are dropped */
     PASS_FUSE = 32,     /* element-wise nodes, and the product before them, become one pass over memory; only where a plan is made */
-    PASS_ALL = 63,
+    PASS_IDLE = 64,     /* what nobody takes the values of is not computed */
+    PASS_ALL = 127,
 };
 
 /* Zero-initialised: everything on. */

@@ -26,6 +26,7 @@ Error *pass_bypass(PassContext *c) MUST_CHECK;
 Error *pass_fold(PassContext *c) MUST_CHECK;
 Error *pass_simplify(PassContext *c) MUST_CHECK;
 Error *pass_share(PassContext *c) MUST_CHECK;
+Error *pass_idle(PassContext *c) MUST_CHECK;
 Error *pass_controls(PassContext *c) MUST_CHECK;
 Error *pass_fuse(PassContext *c) MUST_CHECK;
 
