@@ -102,13 +102,18 @@ static Error *run_apply(KernelContext *k) {
     return err;
 }
 
+static Error *init_apply_sparse(const Node *node, void *state) {
+    return node_attr_bool(node, "has_known_shape", state);
+}
+
 static Error *run_apply_sparse(KernelContext *k) {
+    const bool *has_known_shape = k->state;
     Accumulator *a;
     int64_t step;
     Error *err = kernel_scalar_int(k, 1, &step);
     if (!err) err = find(k, &a);
     if (err) return err;
-    err = accumulator_apply_sparse(a, step, k->in[2], k->in[3], k->in[4]);
+    err = accumulator_apply_sparse(a, step, k->in[2], k->in[3], *has_known_shape ? k->in[4] : NULL);
     resource_unref((Resource *)a);
     return err;
 }
@@ -170,7 +175,7 @@ const KernelDef accumulator_cpu[] = {
     MAKE("SparseConditionalAccumulator", init_sparse),
     {"AccumulatorApplyGradient", .run = run_apply},
     {"ResourceAccumulatorApplyGradient", .run = run_apply},
-    {"SparseAccumulatorApplyGradient", .run = run_apply_sparse},
+    {"SparseAccumulatorApplyGradient", .run = run_apply_sparse, .state_size = sizeof(bool), .init = init_apply_sparse},
     {"AccumulatorTakeGradient", .run = run_take, .flags = KERNEL_DEFERS},
     {"ResourceAccumulatorTakeGradient", .run = run_take, .flags = KERNEL_DEFERS},
     {"SparseAccumulatorTakeGradient", .run = run_take, .flags = KERNEL_DEFERS},

@@ -152,18 +152,36 @@ static Error *add_sparse_locked(Accumulator *a, const Tensor *gradient, const Te
     return NULL;
 }
 
-/* The rows must be as long as those of the whole. */
-static Error *check_rows(const PartialShape *whole, const Shape *values) {
-    if (whole->rank != values->rank)
-        return error_invalid("Shape mismatch: expected values rank at least %d, got %d", whole->rank, values->rank);
-    for (int d = 1; d < whole->rank; d++)
-        if (whole->dims[d] >= 0 && whole->dims[d] != values->dims[d])
-            return error_invalid("Shape mismatch: expected values dim %d to be %lld, got %lld", d,
-                                 (long long)whole->dims[d], (long long)values->dims[d]);
+/* What a gradient says of its own shape must fit the accumulator's, which may have fewer dimensions. */
+static Error *check_said_shape(const PartialShape *whole, const Tensor *said) {
+    if (whole->rank > said->count)
+        return error_invalid("Shape mismatch: expected shape rank at least %d, got %lld", whole->rank, (long long)said->count);
+    for (int d = 0; d < whole->rank; d++)
+        if (whole->dims[d] >= 0 && whole->dims[d] != tensor_i64(said)[d])
+            return error_invalid("Shape mismatch: expected shape dim %d to be %lld, got %lld", d, (long long)whole->dims[d], (long long)tensor_i64(said)[d]);
     return NULL;
 }
 
-/* The shape of the whole gradient, if said, must fit the accumulator's, and the rows must fit both. */
+static Error *check_indices(const PartialShape *whole, const Tensor *indices) {
+    if (whole->rank < 1 || whole->dims[0] < 0) return NULL;
+    for (int64_t i = 0; i < indices->count; i++)
+        if (tensor_i64(indices)[i] >= whole->dims[0])
+            return error_invalid("Shape mismatch: index of slice %lld exceeded limits of shape; index is %lld exceeded %lld", (long long)i,
+                                 (long long)tensor_i64(indices)[i], (long long)whole->dims[0]);
+    return NULL;
+}
+
+/* Rows as long as those that are there, or, in the first gradient, as those of the accumulator's shape as far as it goes. */
+static Error *check_rows(const Accumulator *a, const Shape *values) {
+    const PartialShape *want = a->count ? &a->sum->shape : &a->spec.shape;
+    if (a->count ? want->rank != values->rank : want->rank > values->rank)
+        return error_invalid("Shape mismatch: expected values rank %s%d, got %d", a->count ? "" : "at least ", want->rank, values->rank);
+    for (int d = 1; d < want->rank; d++)
+        if (want->dims[d] >= 0 && want->dims[d] != values->dims[d])
+            return error_invalid("Shape mismatch: expected values dim %d to be %lld, got %lld", d, (long long)want->dims[d], (long long)values->dims[d]);
+    return NULL;
+}
+
 static Error *check_sparse(const Accumulator *a, const Tensor *indices, const Tensor *values, const Tensor *shape) {
     if (!a->spec.sparse) return error_invalid("Accumulator '%s' takes dense gradients", a->name);
     if (values->dtype != a->spec.dtype)
@@ -171,34 +189,12 @@ static Error *check_sparse(const Accumulator *a, const Tensor *indices, const Te
                              dtype_name(values->dtype));
     if (indices->shape.rank != 1) return error_invalid("Gradient indices must be a vector");
     if (values->shape.rank < 1) return error_invalid("Gradient values must have at least one dimension");
-    if (shape->shape.rank > 1) return error_invalid("Gradient shape must be a vector");
     if (values->shape.dims[0] != indices->count)
         return error_invalid("Number of gradient values (%lld) does not match number of indices (%lld)",
                              (long long)values->shape.dims[0], (long long)indices->count);
-    PartialShape whole = values->shape;
-    whole.dims[0] = -1;
-    if (shape->shape.rank == 1 && shape->count) {
-        if (shape->count > SHAPE_MAX_RANK) return error_invalid("Gradient shape has too many dimensions");
-        whole = shape_of((int)shape->count, tensor_i64(shape));
-        Error *err = check_rows(&whole, &values->shape);
-        if (err) return err;
-    }
-    if (a->spec.shape.rank >= 0) {
-        Error *err = check_rows(&a->spec.shape, &values->shape);
-        if (err) return err;
-        if (a->spec.shape.rank && a->spec.shape.dims[0] >= 0 && whole.dims[0] >= 0 &&
-            a->spec.shape.dims[0] != whole.dims[0])
-            return mismatch(&a->spec.shape, &whole);
-    }
-    int64_t limit = a->spec.shape.rank > 0 && a->spec.shape.dims[0] >= 0 ? a->spec.shape.dims[0] : whole.dims[0];
-    for (int64_t i = 0; i < indices->count; i++) {
-        int64_t index = tensor_i64(indices)[i];
-        if (index < 0 || (limit >= 0 && index >= limit))
-            return error_invalid(
-                "Shape mismatch: index of slice %lld exceeded limits of shape; index is %lld exceeded %lld",
-                (long long)i, (long long)index, (long long)limit);
-    }
-    return NULL;
+    Error *err = shape ? check_said_shape(&a->spec.shape, shape) : NULL;
+    if (!err) err = check_indices(&a->spec.shape, indices);
+    return err ? err : check_rows(a, &values->shape);
 }
 
 Error *accumulator_apply_sparse(Accumulator *a, int64_t local_step, const Tensor *indices, const Tensor *values,
@@ -208,12 +204,7 @@ Error *accumulator_apply_sparse(Accumulator *a, int64_t local_step, const Tensor
     bool fresh = local_step >= a->step;
     if (fresh) err = check_sparse(a, indices, values, shape);
     if (fresh && !err) {
-        Shape tail = values->shape;
-        if (a->count) tail.dims[0] = a->sum->shape.dims[0];
-        if (a->count && !shape_eq(&tail, &a->sum->shape))
-            err = mismatch(&a->sum->shape, &values->shape);
-        else
-            err = add_sparse_locked(a, indices, values);
+        err = add_sparse_locked(a, indices, values);
         if (!err) a->count++;
     }
     wait_room_unlock(&a->room);

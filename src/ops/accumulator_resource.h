@@ -24,7 +24,7 @@ Error *accumulator_check_spec(const Accumulator *a, const AccumulatorSpec *spec)
 
 /* Gradients computed from an older step than the accumulator's are dropped without an error. */
 Error *accumulator_apply(Accumulator *a, int64_t local_step, const Tensor *gradient) MUST_CHECK;
-/* indices: int64 [n]; values: [n, ...]; shape: int64 vector, of the whole gradient, empty when unknown. */
+/* indices: int64 [n]; values: [n, ...]; shape (optional): int64 vector, of the whole gradient. */
 Error *accumulator_apply_sparse(Accumulator *a, int64_t local_step, const Tensor *indices, const Tensor *values,
                                 const Tensor *shape) MUST_CHECK;
 

@@ -310,6 +310,25 @@ def test_accumulators(p):
 
 
 @program()
+def test_accumulators_of_rows_of_any_shape(p):
+    """SyncReplicasOptimizer makes one of shape () for every variable with sparse gradients."""
+    a = tf.SparseConditionalAccumulator(tf.float32, shape=())
+    rows = np.arange(12, dtype=np.float32).reshape(3, 4)
+    p.run(a.apply_grad([5, 7, 9], rows))
+    p.run(a.apply_grad([7], rows[:1], grad_shape=[10, 4]))
+    for wrong in (rows[:, :2], rows[:, :, None], rows[0, 0]):
+        p.run(a.apply_grad([5, 7, 9][:wrong.shape[0] if wrong.ndim else 1], wrong))
+    p.run(a.take_grad(2))
+    b = tf.SparseConditionalAccumulator(tf.float32, shape=[10, None, 2])
+    for indices, values, shape in [([9], np.ones([1, 2], np.float32), None), ([9], np.ones([1, 3, 2], np.float32), [10, 3]),
+                                   ([9], np.ones([1, 3, 2], np.float32), [11, 3, 2]), ([10], np.ones([1, 3, 2], np.float32), None),
+                                   ([0], np.ones([1, 3, 4], np.float32), None), ([9, 9], np.ones([2, 3, 2, 2], np.float32), [10, 3, 2]),
+                                   ([1], np.ones([1, 3, 2], np.float32), None), ([1], np.ones([1, 1, 2, 2], np.float32), None)]:
+        p.run(b.apply_grad(indices, values, shape))
+    p.run(b.take_grad(1))
+
+
+@program()
 def test_stacks_and_temporary_variables(p):
     from tensorflow.python.ops import gen_data_flow_ops, gen_state_ops
     h = gen_data_flow_ops.stack_v2(-1, elem_type=tf.float32)

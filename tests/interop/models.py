@@ -66,7 +66,14 @@ def cnn_logits(x, w):
     return tf.matmul(h, w(24, CLASSES)) + w(CLASSES)
 
 
-LOGITS = {"softmax": softmax_logits, "mlp": mlp_logits, "cnn": cnn_logits}
+def embedding_logits(x, w):
+    """A row of a table for each of the brightest pixels: sparse gradients."""
+    _, ids = tf.nn.top_k(x, 24)
+    h = tf.reduce_sum(tf.nn.embedding_lookup(w(SIDE * SIDE, 16), ids), axis=1)
+    return tf.matmul(h, w(16, CLASSES)) + w(CLASSES)
+
+
+LOGITS = {"softmax": softmax_logits, "mlp": mlp_logits, "cnn": cnn_logits, "embedding": embedding_logits}
 
 
 def loss_of(model, x, y):

@@ -6,6 +6,7 @@ import training
 
 SHAPES = pytest.mark.parametrize("ps,workers", [(1, 1), (2, 2)], ids=["1ps1w", "2ps2w"])
 MODELS = pytest.mark.parametrize("model", ["softmax", "mlp", "cnn"])
+ALL_MODELS = pytest.mark.parametrize("model", ["softmax", "mlp", "cnn", "embedding"])
 KINDS = pytest.mark.parametrize("kind", ["ref", "resource"])
 SYNC = pytest.mark.parametrize("sync", [False, True], ids=["async", "sync"])
 OPTIMIZERS = ["adam", "adagrad", "momentum", "nesterov", "rmsprop", "centered_rmsprop"]
@@ -28,7 +29,7 @@ def test_in_graph(start_cluster, reference, model, kind, ps, workers, sync):
 
 
 @SHAPES
-@MODELS
+@ALL_MODELS
 @KINDS
 def test_between_graph_async(start_cluster, reference, model, kind, ps, workers):
     cluster = start_cluster({"ps": ps, "worker": workers})
@@ -38,7 +39,7 @@ def test_between_graph_async(start_cluster, reference, model, kind, ps, workers)
 
 
 @SHAPES
-@MODELS
+@ALL_MODELS
 @KINDS
 def test_between_graph_sync_replicas(start_cluster, reference, model, kind, ps, workers):
     cluster = start_cluster({"ps": ps, "worker": workers})
