@@ -205,3 +205,40 @@ SMOOTH = np.add.outer(np.arange(16) * 8, np.arange(16) * 6).astype(np.uint8)
 def jpeg_shape(c):
     yield Call(encoded("jpeg", np.stack([SMOOTH] * 3, -1)))
     yield Call(np.array(b"junk", object))
+
+
+KERNELS = ("lanczos1", "lanczos3", "lanczos5", "gaussian", "box", "triangle", "keyscubic", "mitchellcubic")
+
+
+@cases("ScaleAndTranslate", rtol=1e-4, atol=1e-4)
+def scale_and_translate(c):
+    f = lambda *a: np.array(a, F32)
+    size = lambda *a: np.array(a, I32)
+    for kernel in KERNELS if c.full else KERNELS[1:2]:
+        for antialias in (True, False):
+            attrs = {"kernel_type": kernel, "antialias": antialias}
+            yield Call(c.values((2, 5, 6, 3), 0, 50), size(3, 9), f(0.6, 1.5), f(0, 0), **attrs)
+            yield Call(c.values((1, 4, 4, 1), 0, 50), size(8, 2), f(2, 0.25), f(-1, 0.5), **attrs)
+            yield Call(c.values((1, 4, 4, 1), 0, 50), size(4, 4), f(1, 1), f(100, -100), **attrs)
+    bad = c.values((1, 4, 4, 1), 0, 50)
+    yield Call(bad[0], size(3, 3), f(1, 1), f(0, 0), grad=False)
+    yield Call(bad, size(3), f(1, 1), f(0, 0), grad=False)
+    yield Call(bad, size(0, 3), f(1, 1), f(0, 0), grad=False)
+    yield Call(bad, size(3, 3), f(0, 1), f(0, 0), grad=False)
+    yield Call(bad, size(3, 3), f(1, -1), f(0, 0), grad=False)
+    yield Call(bad, size(3, 3), f(1), f(0, 0), grad=False)
+    yield Call(bad, size(3, 3), f(1, 1), f(0, 0, 0), grad=False)
+    yield Call(bad[:, :0], size(3, 3), f(1, 1), f(0, 0), grad=False)
+    yield Call(bad[:0], size(3, 3), f(1, 1), f(0, 0), grad=False)
+    yield Call(bad, size(3, 3), f(1, 1), f(0, 0), kernel_type="nosuch", grad=False)
+
+
+@cases("ScaleAndTranslateGrad", rtol=1e-4, atol=1e-4, gradient=False)
+def scale_and_translate_grad(c):
+    f = lambda *a: np.array(a, F32)
+    for kernel in KERNELS:
+        for antialias in (True, False):
+            yield Call(c.values((2, 3, 9, 3)), c.values((2, 5, 6, 3)), f(0.6, 1.5), f(0, 0.5), kernel_type=kernel, antialias=antialias)
+    yield Call(c.values((3, 9, 3)), c.values((2, 5, 6, 3)), f(0.6, 1.5), f(0, 0.5))
+    yield Call(c.values((2, 3, 9, 3)), c.values((5, 6, 3)), f(0.6, 1.5), f(0, 0.5))
+    yield Call(c.values((2, 3, 9, 3)), c.values((2, 5, 6, 3)), f(0, 1.5), f(0, 0.5))

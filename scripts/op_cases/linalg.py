@@ -80,6 +80,62 @@ def triangular_solve(c):
     yield Call(regular(c, 2, 2), c.values((3, 1)))
 
 
+@cases("TridiagonalSolve", **LOOSE)
+def tridiagonal_solve(c):
+    d = c.values((3, 5)) + np.array([[0], [9], [0]], c.T)
+    for pivoting in (True, False):
+        yield Call(d, c.values((5, 2)), partial_pivoting=pivoting)
+        yield Call(d, c.values((5, 2)), partial_pivoting=pivoting, static=True)
+        yield Call(c.values((2, 3, 4)) + np.array([[0], [9], [0]], c.T), c.values((2, 4, 1)), partial_pivoting=pivoting)
+        yield Call(c.values((3, 1), 1, 4), c.values((1, 2)), partial_pivoting=pivoting)
+        yield Call(c.values((3, 2), 1, 4) + np.array([[0], [9], [0]], c.T), c.values((2, 2)), partial_pivoting=pivoting)
+        yield Call(np.zeros((3, 1), c.T), c.values((1, 2)), partial_pivoting=pivoting, grad=False)
+        yield Call(np.zeros((3, 4), c.T), c.values((4, 2)), partial_pivoting=pivoting, grad=False)
+        yield Call(np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1]], c.T), c.values((3, 2)), partial_pivoting=pivoting, grad=False)
+        yield Call(np.zeros((3, 0), c.T), np.zeros((0, 2), c.T), partial_pivoting=pivoting, grad=False)
+        yield Call(np.zeros((2, 4), c.T), c.values((4, 2)), partial_pivoting=pivoting)
+        yield Call(d, c.values((4, 2)), partial_pivoting=pivoting)
+        yield Call(d, c.values((1, 5, 2)), partial_pivoting=pivoting)
+        yield Call(d, c.values((5,)), partial_pivoting=pivoting)
+    yield Call(np.array([[2, 1, 3, 0], [0, 1, 0, 2], [0, 4, 1, 5]], c.T), c.values((4, 2)))
+    yield Call(d, c.values((5, 2)), perturb_singular=True)
+    yield Call(np.zeros((3, 1), c.T), c.values((1, 2)), perturb_singular=True, grad=False)
+    yield Call(np.array([[1, 1, 0], [1, 1, 1], [0, 1, 1]], c.T), c.values((3, 2)), perturb_singular=True, grad=False)
+    yield Call(np.array([[2, 1, 3, 0], [0, 1, 0, 2], [0, 4, 1, 5]], c.T), c.values((4, 2)), perturb_singular=True)
+    yield Call(d, c.values((5, 2)), partial_pivoting=False, perturb_singular=True)
+
+
+@cases("TridiagonalMatMul", **LOOSE)
+def tridiagonal_matmul(c):
+    v = lambda *shape: c.values(shape)
+    yield Call(v(1, 4), v(1, 4), v(1, 4), v(4, 2))
+    yield Call(v(2, 1, 3), v(2, 1, 3), v(2, 1, 3), v(2, 3, 3))
+    yield Call(v(1, 1), v(1, 1), v(1, 1), v(1, 2))
+    yield Call(v(1, 4), v(1, 4), v(1, 4), v(4, 0), grad=False)
+    yield Call(v(1, 3), v(1, 4), v(1, 4), v(4, 2))
+    yield Call(v(2, 4), v(1, 4), v(1, 4), v(4, 2))
+    yield Call(v(1, 4), v(1, 4), v(1, 4), v(1, 4, 2))
+    yield Call(v(4), v(4), v(4), v(4, 2))
+
+
+@cases("BandedTriangularSolve", **LOOSE)
+def banded_solve(c):
+    for lower in (True, False):
+        at = np.array([[8], [0], [0]] if lower else [[0], [0], [8]], c.T)
+        for adjoint in (True, False):
+            yield Call(c.values((3, 5)) + at, c.values((5, 2)), lower=lower, adjoint=adjoint)
+            yield Call(c.values((2, 3, 4)) + at, c.values((2, 4, 1)), lower=lower, adjoint=adjoint)
+            yield Call(c.values((2, 1, 3, 4)) + at, c.values((3, 4, 1)), lower=lower, adjoint=adjoint)
+            yield Call(c.values((1, 4), 1, 4), c.values((4, 2)), lower=lower, adjoint=adjoint)
+            yield Call(c.values((3, 2)) + at, c.values((2, 2)), lower=lower, adjoint=adjoint, grad=False)
+            yield Call(np.zeros((3, 4), c.T), c.values((4, 2)), lower=lower, adjoint=adjoint)
+            yield Call(c.values((3, 5)) + at, c.values((4, 2)), lower=lower, adjoint=adjoint)
+            yield Call(c.values((2, 3, 4)) + at, c.values((3, 4, 2)), lower=lower, adjoint=adjoint)
+    yield Call(c.values((3, 0)), c.values((0, 2)))
+    yield Call(c.values((3,)), c.values((3, 2)))
+    yield Call(c.values((3, 3)), c.values((3,)))
+
+
 @cases("MatrixSolveLs BatchMatrixSolveLs", **LOOSE)
 def solve_ls(c):
     for fast in (True, False):

@@ -394,3 +394,44 @@ def fused_mat_mul(c):
 def fused_conv(c):
     for fused in (["BiasAdd"], ["BiasAdd", "Relu"], ["BiasAdd", "Relu6"], ["BiasAdd", "Elu"], ["BiasAdd", "LeakyRelu"]):
         yield Call(c.values((1, 4, 4, 2)), c.values((3, 3, 2, 3)), [c.values((3,))], [], fused_ops=fused, strides=[1, 1, 1, 1], padding="SAME", num_args=1)
+
+
+@cases("FractionalMaxPool FractionalAvgPool", rtol=1e-4, atol=1e-4)
+def fractional_pool(c):
+    for pseudo in (True, False):
+        for overlapping in (True, False):
+            for shape, ratio in (((2, 7, 6, 2), [1.0, 1.5, 1.3, 1.0]), ((1, 9, 4, 1), [1.0, 2.25, 1.0, 1.0]), ((1, 6, 6, 1), [1.0, 2.0, 3.0, 1.0])):
+                yield Call(c.values(shape, -9, 9), pooling_ratio=ratio, pseudo_random=pseudo, overlapping=overlapping, deterministic=True, seed=7, seed2=11)
+    x = c.values((1, 6, 5, 1))
+    yield Call(x, pooling_ratio=[1.0, 1.5, 1.3, 1.0], seed=3, seed2=5)
+    yield Call(x[0], pooling_ratio=[1.0, 1.5, 1.3, 1.0], seed=3, seed2=5)
+    yield Call(x, pooling_ratio=[1.0, 8.0, 1.3, 1.0], seed=3, seed2=5, grad=False)
+    yield Call(x[:, :0], pooling_ratio=[1.0, 1.5, 1.3, 1.0], seed=3, seed2=5, grad=False)
+
+
+@cases("FractionalMaxPoolGrad", gradient=False)
+def fractional_max_pool_grad(c):
+    x, i = c.distinct((2, 5, 4, 2)), lambda *a: np.array(a, np.int64)
+    rows, cols = i(0, 2, 3, 5), i(0, 1, 4)
+    pooled = lambda more: np.array([[[x[b, rows[h]:rows[h + 1] + more, cols[w]:cols[w + 1] + more].max((0, 1)) for w in range(2)] for h in range(3)] for b in range(2)], c.T)
+    for overlapping in (True, False):
+        yield Call(x, pooled(int(overlapping)), c.values((2, 3, 2, 2)), rows, cols, overlapping=overlapping)
+
+
+@cases("FractionalAvgPoolGrad", rtol=1e-4, atol=1e-4, gradient=False)
+def fractional_avg_pool_grad(c):
+    i = lambda *a: np.array(a, np.int64)
+    for overlapping in (True, False):
+        yield Call(i(2, 5, 4, 2), c.values((2, 3, 2, 2), -99, 99), i(0, 2, 3, 5), i(0, 1, 4), overlapping=overlapping)
+    yield Call(i(2, 5, 4), c.values((2, 3, 2, 2)), i(0, 2, 3, 5), i(0, 1, 4))
+    yield Call(i(2, 5, 4, 2), c.values((3, 2, 2)), i(0, 2, 3, 5), i(0, 1, 4))
+
+
+@cases("IsotonicRegression", rtol=1e-3, atol=1e-3)
+def isotonic_regression(c):
+    yield Call(c.values((3, 7), -9, 9), static=True)
+    yield Call(c.distinct((2, 5)), static=True)
+    yield Call(c.values((4,)), grad=False)
+    yield Call(c.values((2, 3, 4)), grad=False)
+    yield Call(np.zeros((0, 3), c.T), grad=False)
+    yield Call(np.zeros((3, 0), c.T), grad=False)

@@ -168,3 +168,37 @@ def sample_box_v2(c):
 @cases("StatelessSampleDistortedBoundingBox", gradient=False)
 def sample_box_stateless(c):
     yield Call(np.array([60, 50, 3], c.T), np.array([[[0.1, 0.2, 0.7, 0.9]]], np.float32), np.float32(0.1), np.array([5, 7], c.type("Tseed")))
+
+
+@cases("StatelessRandomPoisson", types={"Rtype": ["float16", "float32", "float64", "int32", "int64"]}, primary="dtype", gradient=False)
+def stateless_poisson(c):
+    r = c.type("Rtype")
+    for seed in ([1, 2], [-5, 99]):
+        yield Call(np.array([6, 3], c.type("T")), np.array(seed, c.type("Tseed")), np.array([1, 5, 40], r))
+    yield Call(np.array([5], c.type("T")), np.array([3, 4], c.type("Tseed")), np.array(3, r))
+    yield Call(np.array([0, 2], c.type("T")), np.array([3, 4], c.type("Tseed")), np.array([3, 4], r))
+    yield Call(np.array([6, 2], c.type("T")), np.array([3, 4], c.type("Tseed")), np.array([1, 5, 40], r))
+    yield Call(np.array([6, 3], c.type("T")), np.array([3], c.type("Tseed")), np.array([1, 5, 40], r))
+
+
+@cases("StatelessRandomBinomial", types={"S": ["int32"]}, primary="dtype", gradient=False)
+def stateless_binomial(c):
+    t, shape, seed = c.type("T"), lambda *a: np.array(a, c.type("S")), lambda *a: np.array(a, c.type("Tseed"))
+    yield Call(shape(9, 4), seed(1, 2), np.array([10, 40, 100, 3], t), np.array([0.25, 0.5, 0.75, 0.9], t))
+    yield Call(shape(9, 2, 3), seed(-7, 2), np.array([[10], [300]], t), np.array([0.125, 0.5, 0.96875], t))
+    yield Call(shape(7), seed(5, 6), np.array(50, t), np.array(0.5, t))
+    yield Call(shape(2, 6), seed(5, 6), np.array([0, -3, 5, 5, 5, 5], t), np.array([0.5, 0.5, 0, 1, -1, 2], t))
+    yield Call(shape(0, 2), seed(5, 6), np.array([3, 4], t), np.array(0.5, t))
+    yield Call(shape(3), seed(5, 6), np.array([3, 4], t), np.array(0.5, t))
+    yield Call(shape(3, 3), seed(5, 6), np.array([3, 4], t), np.array([0.5, 0.5, 0.5], t))
+    yield Call(shape(2), seed(5), np.array([3, 4], t), np.array(0.5, t))
+
+
+@cases("StatefulRandomBinomial", types={"S": ["int32"]}, primary="dtype", gradient=False)
+def stateful_binomial(c):
+    t, state, shape = c.type("T"), np.array([3, 9, 77], np.int64), lambda *a: np.array(a, c.type("S"))
+    yield Call(state, np.int64(1), shape(9, 3), np.array([10, 40, 3], t), np.array([0.25, 0.5, 0.875], t))
+    yield Call(state, np.int64(1), shape(5, 2), np.array([10, 400], t), np.array(0.5, t))
+    yield Call(state, np.int64(2), shape(5, 2), np.array([10, 400], t), np.array(0.5, t))
+    yield Call(state[:2], np.int64(1), shape(5, 2), np.array([10, 400], t), np.array(0.5, t))
+    yield Call(state, np.int64(1), shape(5), np.array([10, 400], t), np.array(0.5, t))

@@ -73,6 +73,18 @@ static void avg_pool_grad(Builder *b, Rule *r) {
     rule_set(r, 0, b_op2(b, node_is(rule_node(r), "AvgPool3D") ? "AvgPool3DGrad" : "AvgPoolGrad", shape, dy));
 }
 
+static void fractional_max_pool_grad(Builder *b, Rule *r) {
+    Output in = rule_in(r, 0), out = rule_out(r, 0), dy = rule_dy(r, 0), rows = rule_out(r, 1), cols = rule_out(r, 2);
+    b_with_bool(b, "overlapping", rule_bool(b, r, "overlapping"));
+    rule_set(r, 0, b_op5(b, "FractionalMaxPoolGrad", in, out, dy, rows, cols));
+}
+
+static void fractional_avg_pool_grad(Builder *b, Rule *r) {
+    Output shape = b_cast(b, rule_in_shape(r, 0), DT_INT64), dy = rule_dy(r, 0), rows = rule_out(r, 1), cols = rule_out(r, 2);
+    b_with_bool(b, "overlapping", rule_bool(b, r, "overlapping"));
+    rule_set(r, 0, b_op4(b, "FractionalAvgPoolGrad", shape, dy, rows, cols));
+}
+
 static void avg_pool_grad_grad(Builder *b, Rule *r) {
     Output dy = rule_dy(r, 0);
     b_with_attrs_of(b, rule_node(r));
@@ -139,6 +151,8 @@ const GradientDef conv_gradients[] = {
     {"DepthwiseConv2dNativeBackpropFilter", conv_filter_grad},
     {"DepthwiseConv2dNativeBackpropInput", conv_input_grad},
     {"Dilation2D", dilation_grad},
+    {"FractionalAvgPool", fractional_avg_pool_grad},
+    {"FractionalMaxPool", fractional_max_pool_grad},
     {"MaxPool", max_pool_grad},
     {"MaxPool3D", max_pool_grad},
     {"MaxPool3DGrad", max_pool_grad_grad},

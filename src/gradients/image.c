@@ -15,6 +15,12 @@ static void resize_bicubic_grad(Builder *b, Rule *r) {
     resize_by(b, r, "ResizeBicubicGrad");
 }
 
+static void scale_and_translate_grad(Builder *b, Rule *r) {
+    Output dy = rule_dy(r, 0), x = rule_in(r, 0), scale = rule_in(r, 2), translation = rule_in(r, 3);
+    b_with_attrs_of(b, rule_node(r));
+    rule_set(r, 0, b_op4(b, "ScaleAndTranslateGrad", dy, x, scale, translation));
+}
+
 static void resize_nearest_grad(Builder *b, Rule *r) {
     Output dy = rule_dy(r, 0), size = b_items(b, rule_in_shape(r, 0), 1, 3);
     b_with_attrs_of(b, rule_node(r));
@@ -129,6 +135,7 @@ const GradientDef image_gradients[] = {
     {"RGBToHSV", rgb_to_hsv_grad},
     {"ResizeBicubic", resize_bicubic_grad},
     {"ResizeBilinear", resize_bilinear_grad},
+    {"ScaleAndTranslate", scale_and_translate_grad},
     {"ResizeNearestNeighbor", resize_nearest_grad},
     {0},
 };

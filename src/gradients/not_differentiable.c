@@ -177,5 +177,7 @@ const GradientDef not_differentiable_gradients[] = {
     {"Variable", NULL},
     {"VariableV2", NULL},
     {"_Arg", NULL},
+    {"StatelessRandomBinomial", NULL},
+    {"StatelessRandomPoisson", NULL},
     {0},
 };

@@ -59,6 +59,7 @@ void rule_set_reduced_to(Builder *b, Rule *r, int i, Output g, Output full_shape
     ROW(segment)            \
     ROW(diag)               \
     ROW(linalg)             \
+    ROW(banded)             \
     ROW(factors)            \
     ROW(einsum)             \
     ROW(fft)                \

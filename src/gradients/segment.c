@@ -111,6 +111,18 @@ static void sparse_segment_sqrt_n_grad(Builder *b, Rule *r) {
     sparse_segment_grad(b, r, "SparseSegmentSqrtNGrad", "SparseSegmentSqrtNGradV2");
 }
 
+/* Each number that shares its value with neighbours gets the mean of their gradients. */
+static void isotonic_grad(Builder *b, Rule *r) {
+    Output dy = rule_dy(r, 0), shape = b_shape(b, dy), length = b_item(b, shape, -1), minus = b_i32s(b, 1, (int[]){-1});
+    Output matrix = b_concat2(b, minus, b_items(b, shape, -1, 0), 0), rows = b_reshape(b, rule_out(r, 1), matrix);
+    Output row_count = b_item(b, b_shape(b, rows), 0), starts = b_mul(b, b_range(b, b_i32(b, 0), row_count), length);
+    Output ids = b_flatten(b, b_add(b, rows, b_expand(b, starts, 1))), values = b_flatten(b, dy), total = b_size(b, dy);
+    Output sums = b_op3(b, "UnsortedSegmentSum", values, ids, total);
+    Output counts = b_op3(b, "UnsortedSegmentSum", b_ones_like(b, values), ids, total);
+    Output dx = b_div(b, b_gather(b, sums, ids), b_gather(b, counts, ids));
+    rule_set(r, 0, b_cast(b, b_reshape(b, dx, shape), rule_type(b, r, "T")));
+}
+
 const GradientDef segment_gradients[] = {
     {"SegmentMax", segment_extreme_grad},
     {"SegmentMean", segment_mean_grad},
@@ -127,5 +139,6 @@ const GradientDef segment_gradients[] = {
     {"UnsortedSegmentMin", unsorted_extreme_grad},
     {"UnsortedSegmentProd", segment_prod_grad},
     {"UnsortedSegmentSum", unsorted_sum_grad},
+    {"IsotonicRegression", isotonic_grad},
     {0},
 };

@@ -237,6 +237,45 @@ double random_poisson(Philox p, double rate, double most) {
     }
 }
 
+/* What Stirling's formula for log k! leaves out. */
+static double stirling_rest(double k) {
+    static const double small[] = {0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
+                                   0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287};
+    if (k <= 9) return small[k > 0 ? (int)k : 0];
+    double square = (k + 1) * (k + 1);
+    return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
+}
+
+/* Gaps between successes until there are more trials than count. */
+static double binomial_by_gaps(Uniforms *u, double count, double probability) {
+    double trials = 0, successes = 0;
+    for (;; successes++) {
+        trials += ceil(log(next_uniform(u)) / log1p(-probability));
+        if (trials > count) return successes;
+    }
+}
+
+/* Hormann's transformed rejection. */
+double random_binomial(Philox p, double count, double probability, bool large_mean) {
+    Uniforms uniforms = {.p = &p};
+    if (!large_mean) return binomial_by_gaps(&uniforms, count, probability);
+    double deviation = sqrt(count * probability * (1 - probability)), b = 1.15 + 2.53 * deviation;
+    double a = -0.0873 + 0.0248 * b + 0.01 * probability, c = count * probability + 0.5, inside = 0.92 - 4.2 / b;
+    double odds = probability / (1 - probability), alpha = (2.83 + 5.1 / b) * deviation, m = floor((count + 1) * probability);
+    for (;;) {
+        double u = next_uniform(&uniforms), v = next_uniform(&uniforms);
+        u -= 0.5;
+        double shifted = 0.5 - fabs(u), k = floor((2 * a / shifted + b) * u + c);
+        if (shifted >= 0.07 && v <= inside) return k;
+        if (k < 0 || k > count) continue;
+        v = log(v * alpha / (a / (shifted * shifted) + b));
+        double limit = (m + 0.5) * log((m + 1) / (odds * (count - m + 1))) + (count + 1) * log((count - m + 1) / (count - k + 1)) +
+                       (k + 0.5) * log(odds * (count - k + 1) / (k + 1)) + stirling_rest(m) + stirling_rest(count - m) -
+                       stirling_rest(k) - stirling_rest(count - k);
+        if (v <= limit) return k;
+    }
+}
+
 void random_classes(PhiloxStream *s, const double *logits, int64_t classes, double *cdf, int64_t samples,
                     int64_t *out) {
     double most = -INFINITY, total = 0;

@@ -1,5 +1,7 @@
 /* random.h: arrays of random numbers, the same for any number of threads. */
 #pragma once
+#include <stdbool.h>
+
 #include "base/rng.h"
 #include "base/threadpool.h"
 
@@ -30,6 +32,9 @@ void random_fill(ThreadPool *pool, const RandomSpec *spec, Philox start, void *t
 /* One number of a gamma or Poisson distribution, from its own stretch of the generator. */
 double random_gamma(Philox p, double alpha);
 double random_poisson(Philox p, double rate, double most);
+/* One number of a binomial distribution with 0 < probability <= 1/2. Of mean 10 and more another method serves, which takes its
+ * numbers from another place: p is then to be skipped by 256 for each number, else by 42. */
+double random_binomial(Philox p, double count, double probability, bool large_mean);
 
 /* Draws `samples` classes with probabilities proportional to e^logits; cdf is scratch for `classes` numbers. */
 void random_classes(PhiloxStream *s, const double *logits, int64_t classes, double *cdf, int64_t samples, int64_t *out);

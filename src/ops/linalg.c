@@ -176,37 +176,6 @@ static Error *run_lu(KernelContext *k) {
     return matrix_output(&job, 0, job.n, job.n) && matrix_output(&job, 1, job.n, -1) ? matrix_job_run(&job) : NULL;
 }
 
-/* Which matrix of an input belongs to each of the batch, when dimensions of 1 (or missing ones) are repeated. */
-static int64_t *broadcast_index(const Shape *outer, const Shape *in, int64_t batch) {
-    int64_t *of = xmalloc((size_t)(batch + 1) * sizeof *of);
-    int shift = outer->rank - (in->rank - 2);
-    for (int64_t i = 0; i < batch; i++) {
-        int64_t rest = i, flat = 0, stride = 1;
-        for (int d = outer->rank - 1; d >= 0; d--) {
-            int64_t at = rest % outer->dims[d];
-            rest /= outer->dims[d];
-            if (d < shift) continue;
-            flat += in->dims[d - shift] == 1 ? 0 : at * stride;
-            stride *= in->dims[d - shift];
-        }
-        of[i] = flat;
-    }
-    return of;
-}
-
-static Error *broadcast_outer(const Shape *a, const Shape *b, Shape *out) {
-    int ra = a->rank - 2, rb = b->rank - 2, rank = ra > rb ? ra : rb;
-    *out = (Shape){.rank = rank};
-    for (int d = 0; d < rank; d++) {
-        int64_t x = d + ra >= rank ? a->dims[d + ra - rank] : 1, y = d + rb >= rank ? b->dims[d + rb - rank] : 1;
-        if (x != y && x != 1 && y != 1)
-            return error_invalid("In[0] and In[1] must have compatible batch dimensions: %s vs. %s", shape_text(a).text,
-                                 shape_text(b).text);
-        out->dims[d] = x == 1 ? y : x;
-    }
-    return NULL;
-}
-
 static Error *run_triangular(KernelContext *k) {
     const Shape *a = &k->in[0]->shape, *b = &k->in[1]->shape;
     MatrixJob job;
@@ -217,11 +186,11 @@ static Error *run_triangular(KernelContext *k) {
         return error_invalid("In[0] mismatch In[1] shape: %lld vs. %lld: %s %s", (long long)job.n,
                              (long long)b->dims[b->rank - 2], shape_text(a).text, shape_text(b).text);
     job.cols = b->dims[b->rank - 1];
-    err = broadcast_outer(a, b, &job.outer);
+    err = matrix_broadcast_outer(a, b, &job.outer);
     if (!err) err = shape_check(&job.outer);
     if (err || !matrix_output(&job, 0, job.n, job.cols)) return err;
     job.batch = shape_count(&job.outer);
-    TriangularJob t = {k->state, broadcast_index(&job.outer, a, job.batch), broadcast_index(&job.outer, b, job.batch)};
+    TriangularJob t = {k->state, matrix_broadcast_index(&job.outer, a, job.batch), matrix_broadcast_index(&job.outer, b, job.batch)};
     job.options = &t;
     job.scratch = job.n * job.n + job.n * job.cols;
     job.fn_f64 = triangular_one_f64;

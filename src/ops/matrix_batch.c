@@ -121,3 +121,34 @@ void matrix_store_c128(Tensor *t, int64_t at, int64_t count, const Complex *from
         }
     }
 }
+
+/* Which matrix of an input belongs to each of the batch, when dimensions of 1 (or missing ones) are repeated. */
+int64_t *matrix_broadcast_index(const Shape *outer, const Shape *in, int64_t batch) {
+    int64_t *of = xmalloc((size_t)(batch + 1) * sizeof *of);
+    int shift = outer->rank - (in->rank - 2);
+    for (int64_t i = 0; i < batch; i++) {
+        int64_t rest = i, flat = 0, stride = 1;
+        for (int d = outer->rank - 1; d >= 0; d--) {
+            int64_t at = rest % outer->dims[d];
+            rest /= outer->dims[d];
+            if (d < shift) continue;
+            flat += in->dims[d - shift] == 1 ? 0 : at * stride;
+            stride *= in->dims[d - shift];
+        }
+        of[i] = flat;
+    }
+    return of;
+}
+
+Error *matrix_broadcast_outer(const Shape *a, const Shape *b, Shape *out) {
+    int ra = a->rank - 2, rb = b->rank - 2, rank = ra > rb ? ra : rb;
+    *out = (Shape){.rank = rank};
+    for (int d = 0; d < rank; d++) {
+        int64_t x = d + ra >= rank ? a->dims[d + ra - rank] : 1, y = d + rb >= rank ? b->dims[d + rb - rank] : 1;
+        if (x != y && x != 1 && y != 1)
+            return error_invalid("In[0] and In[1] must have compatible batch dimensions: %s vs. %s", shape_text(a).text,
+                                 shape_text(b).text);
+        out->dims[d] = x == 1 ? y : x;
+    }
+    return NULL;
+}

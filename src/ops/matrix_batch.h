@@ -33,3 +33,8 @@ void matrix_load_f64(const Tensor *t, int64_t at, int64_t count, double *to);
 void matrix_load_c128(const Tensor *t, int64_t at, int64_t count, Complex *to);
 void matrix_store_f64(Tensor *t, int64_t at, int64_t count, const double *from);
 void matrix_store_c128(Tensor *t, int64_t at, int64_t count, const Complex *from);
+
+/* The outer dimensions of two inputs, broadcast against each other. */
+Error *matrix_broadcast_outer(const Shape *a, const Shape *b, Shape *out) MUST_CHECK;
+/* Which matrix of `in` goes to each of the `batch` matrices of outer dimensions `outer`; malloced. */
+int64_t *matrix_broadcast_index(const Shape *outer, const Shape *in, int64_t batch);

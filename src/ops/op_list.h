@@ -76,6 +76,7 @@
     ROW(fft_ops) \
     ROW(letter_case) \
     ROW(linalg) \
+    ROW(banded) \
     ROW(sparse_dense) \
     ROW(sparse_math) \
     ROW(sparse_shape) \
@@ -84,10 +85,13 @@
     ROW(set_ops) \
     ROW(random_ops) \
     ROW(stateless_random) \
+    ROW(binomial) \
     ROW(string_format) \
     ROW(reader) \
     ROW(conv) \
     ROW(pool_ops) \
+    ROW(fractional_pool) \
+    ROW(isotonic) \
     ROW(batch_norm) \
     ROW(lrn) \
     ROW(lookup) \
@@ -108,6 +112,7 @@
     ROW(extract_patches) \
     ROW(dilation) \
     ROW(resize) \
+    ROW(scale_translate) \
     ROW(crop_and_resize) \
     ROW(color) \
     ROW(boxes) \

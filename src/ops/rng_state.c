@@ -2,6 +2,8 @@
 
    The state of Philox is a counter of two numbers and a key, that of ThreeFry one of one; every sample that is drawn
    takes 256 steps. */
+#include "ops/rng_state.h"
+
 #include "ops/elements.h"
 #include "ops/op_list.h"
 
@@ -33,26 +35,39 @@ static void skip(int64_t *state, int64_t algorithm, uint64_t delta) {
     if (algorithm == PHILOX) state[1] = (int64_t)((uint64_t)state[1] + (low + steps < low));
 }
 
+/* Moves the state in input i on; `old` gets what it was. */
+static Error *move_state(KernelContext *k, int i, int64_t algorithm, uint64_t delta, int64_t *old) {
+    Variable *v = NULL;
+    Error *err = kernel_variable(k, i, &v);
+    if (err) return variable_missing(k, i, err);
+    pthread_mutex_lock(&v->mutex);
+    err = variable_write_locked(k, i, v, DT_INT64);
+    if (!err) err = check_state(v, algorithm);
+    if (!err) {
+        int64_t *state = tensor_i64(v->value);
+        for (int j = 0; j < STATE_SIZE; j++) old[j] = j < (algorithm == PHILOX ? 3 : 2) ? state[j] : 0;
+        skip(state, algorithm, delta);
+    }
+    pthread_mutex_unlock(&v->mutex);
+    resource_unref(&v->base);
+    return err;
+}
+
+Error *rng_state_take(KernelContext *k, int i, int64_t algorithm, uint64_t samples, Philox *out) {
+    int64_t old[STATE_SIZE] = {0};
+    if (algorithm != PHILOX) return error_invalid("Unsupported algorithm id: %lld", (long long)algorithm);
+    Error *err = move_state(k, i, algorithm, samples, old);
+    if (!err) *out = philox_from_state((uint64_t)old[2], (uint64_t)old[0], (uint64_t)old[1]);
+    return err;
+}
+
 static Error *change_state(KernelContext *k, int64_t *old) {
     int64_t algorithm = 0;
     Error *err = element_scalar_int(k, 1, "algorithm", &algorithm);
     if (err) return err;
     if (k->in[2]->count != 1) return error_invalid("delta must be a scalar");
     uint64_t delta = k->in[2]->dtype == DT_UINT64 ? *(uint64_t *)k->in[2]->data : (uint64_t)tensor_i64(k->in[2])[0];
-    Variable *v = NULL;
-    err = kernel_variable(k, 0, &v);
-    if (err) return variable_missing(k, 0, err);
-    pthread_mutex_lock(&v->mutex);
-    err = variable_write_locked(k, 0, v, DT_INT64);
-    if (!err) err = check_state(v, algorithm);
-    if (!err) {
-        int64_t *state = tensor_i64(v->value);
-        for (int i = 0; i < STATE_SIZE; i++) old[i] = i < (algorithm == PHILOX ? 3 : 2) ? state[i] : 0;
-        skip(state, algorithm, delta);
-    }
-    pthread_mutex_unlock(&v->mutex);
-    resource_unref(&v->base);
-    return err;
+    return move_state(k, 0, algorithm, delta, old);
 }
 
 static Error *run_skip(KernelContext *k) {

@@ -96,7 +96,7 @@ Error *sampling_shuffle(KernelContext *k, Philox p) {
     return NULL;
 }
 
-static double number_at(const Tensor *t, int64_t i) {
+double sampling_number(const Tensor *t, int64_t i) {
     switch (t->dtype) {
         case DT_FLOAT:
             return tensor_f32(t)[i];
@@ -129,7 +129,7 @@ Error *sampling_classes(KernelContext *k, int64_t samples, Philox p) {
     PhiloxStream s = philox_stream(p);
     for (int64_t r = 0; scratch && drawn && r < rows; r++) {
         double *row = tensor_f64(scratch);
-        for (int64_t c = 0; c < classes; c++) row[c] = number_at(logits, r * classes + c);
+        for (int64_t c = 0; c < classes; c++) row[c] = sampling_number(logits, r * classes + c);
         random_classes(&s, row, classes, row + classes, samples, tensor_i64(drawn));
         for (int64_t i = 0; i < samples; i++) index_put(out, r * samples + i, tensor_i64(drawn)[i]);
     }
@@ -147,7 +147,7 @@ typedef struct ParameterJob {
     Tensor *out;
 } ParameterJob;
 
-static void put_number(Tensor *t, int64_t i, double x) {
+void sampling_put(Tensor *t, int64_t i, double x) {
     switch (t->dtype) {
         case DT_FLOAT:
             tensor_f32(t)[i] = (float)x;
@@ -173,9 +173,9 @@ static void parameter_range(void *arg, int64_t begin, int64_t end) {
         int64_t parameter = i / job->samples, sample = i % job->samples;
         Philox own = job->p;
         philox_skip(&own, (uint64_t)i * 256);
-        double value = number_at(job->parameters, parameter);
+        double value = sampling_number(job->parameters, parameter);
         double x = job->gamma ? random_gamma(own, value) : random_poisson(own, value, job->most);
-        put_number(job->out, sample * job->parameters->count + parameter, x);
+        sampling_put(job->out, sample * job->parameters->count + parameter, x);
     }
 }
 
@@ -198,4 +198,15 @@ void sampling_parameters(ThreadPool *pool, Philox p, const Tensor *parameters, i
                          Tensor *out) {
     ParameterJob job = {p, parameters, samples, gamma, largest(out->dtype), out};
     threadpool_parallel_for(pool, out->count, 256, parameter_range, &job);
+}
+
+Error *sampling_seed(KernelContext *k, int i, Philox *out) {
+    const Tensor *t = k->in[i];
+    if (t->shape.rank != 1 || t->count != 2)
+        return error_invalid("seed must have shape [2], not %s", shape_text(&t->shape).text);
+    if (t->dtype != DT_INT32 && t->dtype != DT_INT64) return error_invalid("Invalid seed type: %s", dtype_name(t->dtype));
+    uint64_t seed[2];
+    for (int j = 0; j < 2; j++) seed[j] = (uint64_t)index_at(t, j);
+    *out = philox_from_stateless(seed[0], seed[1]);
+    return NULL;
 }

@@ -13,3 +13,8 @@ Error *sampling_classes(KernelContext *k, int64_t samples, Philox p) MUST_CHECK;
 /* out[s, i]: sample s of the gamma or Poisson distribution with parameter i. */
 void sampling_parameters(ThreadPool *pool, Philox p, const Tensor *parameters, int64_t samples, bool gamma,
                          Tensor *out);
+/* A generator from input i, the seed of a stateless op. */
+Error *sampling_seed(KernelContext *k, int i, Philox *out) MUST_CHECK;
+/* Element i of a parameter of any real type, and of an output; NaN is 0 where it cannot be held. */
+double sampling_number(const Tensor *t, int64_t i);
+void sampling_put(Tensor *t, int64_t i, double x);

@@ -37,6 +37,10 @@ const OpDef stateless_random_ops[] = {
     {"StatelessRandomGammaV3",
      "shape: shape_dtype, key: uint64, counter: uint64, alg: int32, alpha: dtype -> output: dtype",
      "dtype: {half, float, double}; shape_dtype: {int32, int64} = int32", 0},
+    {"StatelessRandomPoisson", "shape: T, seed: Tseed, lam: Rtype -> output: dtype",
+     "Rtype: {half, float, double, int32, int64}; dtype: {half, float, double, int32, int64}; T: {int32, int64}; Tseed: {int32, "
+     "int64} = int64",
+     0},
     {"StatelessShuffle", "value: T, key: uint64, counter: uint64, alg: int32 -> output: T", "T: type", 0},
     {"StatelessRandomGetKeyCounter", "seed: Tseed -> key: uint64, counter: uint64", "Tseed: {int32, int64} = int64", 0},
     {"StatelessRandomGetKeyCounterAlg", "seed: Tseed -> key: uint64, counter: uint64, alg: int32",
@@ -47,17 +51,6 @@ const OpDef stateless_random_ops[] = {
 
 /* The algorithms of the attribute alg; Rill has the first, which is also what "automatic" means. */
 enum { ALG_PHILOX = 1, ALG_AUTO = 3 };
-
-static Error *from_seed(KernelContext *k, int i, Philox *out) {
-    const Tensor *t = k->in[i];
-    if (t->shape.rank != 1 || t->count != 2)
-        return error_invalid("seed must have shape [2], not %s", shape_text(&t->shape).text);
-    if (t->dtype != DT_INT32 && t->dtype != DT_INT64) return error_invalid("Invalid seed type: %s", dtype_name(t->dtype));
-    uint64_t seed[2];
-    for (int j = 0; j < 2; j++) seed[j] = (uint64_t)index_at(t, j);
-    *out = philox_from_stateless(seed[0], seed[1]);
-    return NULL;
-}
 
 /* Inputs i, i + 1, i + 2: key, counter, alg. */
 static Error *from_key(KernelContext *k, int i, Philox *out) {
@@ -79,7 +72,7 @@ static Error *from_key(KernelContext *k, int i, Philox *out) {
 
 /* The op has "V2" (or V3) behind its name: key, counter and alg instead of a seed. */
 static Error *generator(KernelContext *k, int i, Philox *out) {
-    return k->in[i]->dtype == DT_UINT64 && k->input_count >= i + 3 ? from_key(k, i, out) : from_seed(k, i, out);
+    return k->in[i]->dtype == DT_UINT64 && k->input_count >= i + 3 ? from_key(k, i, out) : sampling_seed(k, i, out);
 }
 
 static Error *fill(KernelContext *k, RandomKind kind) {
@@ -118,12 +111,12 @@ static Error *run_multinomial(KernelContext *k) {
     Philox p;
     Error *err = element_scalar_int(k, 1, "num_samples", &samples);
     if (!err && samples < 0) err = error_invalid("num_samples should be nonnegative, got %lld", (long long)samples);
-    if (!err) err = from_seed(k, 2, &p);
+    if (!err) err = sampling_seed(k, 2, &p);
     return err ? err : sampling_classes(k, samples, p);
 }
 
-/* The shape ends with the shape of alpha, or one that alpha broadcasts to by repeating from the front. */
-static Error *run_gamma(KernelContext *k) {
+/* The shape ends with the shape of the parameter, or one that it broadcasts to by repeating from the front. */
+static Error *each_parameter(KernelContext *k, bool gamma) {
     const Tensor *alpha = k->in[k->input_count - 1];
     Philox p;
     Tensor *out = NULL;
@@ -136,8 +129,17 @@ static Error *run_gamma(KernelContext *k) {
     if (!ends)
         return error_invalid("Shape passed in must end with broadcasted shape: %s vs. %s", shape_text(&out->shape).text,
                              shape_text(&alpha->shape).text);
-    sampling_parameters(k->pool, p, alpha, out->count / alpha->count, true, out);
+    sampling_parameters(k->pool, p, alpha, out->count / alpha->count, gamma, out);
     return NULL;
+}
+
+static Error *run_gamma(KernelContext *k) {
+    return each_parameter(k, true);
+}
+
+/* The shape ends with the shape of lam. */
+static Error *run_poisson(KernelContext *k) {
+    return each_parameter(k, false);
 }
 
 static Error *run_shuffle(KernelContext *k) {
@@ -151,7 +153,7 @@ static Error *run_shuffle(KernelContext *k) {
 
 static Error *run_get_key_counter(KernelContext *k) {
     Philox p;
-    Error *err = from_seed(k, 0, &p);
+    Error *err = sampling_seed(k, 0, &p);
     if (err) return err;
     Shape one = shape_vector(1), two = shape_vector(2);
     Tensor *key = kernel_output(k, 0, &one), *counter = key ? kernel_output(k, 1, &two) : NULL;
@@ -181,6 +183,7 @@ const KernelDef stateless_random_cpu[] = {
     {"StatelessMultinomial", .run = run_multinomial},
     {"StatelessRandomGammaV2", .run = run_gamma},
     {"StatelessRandomGammaV3", .run = run_gamma},
+    {"StatelessRandomPoisson", .run = run_poisson},
     {"StatelessShuffle", .run = run_shuffle},
     {"StatelessRandomGetKeyCounter", .run = run_get_key_counter},
     {"StatelessRandomGetKeyCounterAlg", .run = run_get_key_counter},

@@ -1,4 +1,6 @@
 /* conv_shapes.c: rules of convolutions, pools and patches. */
+#include <stdlib.h>
+
 #include "shapes/rule_list.h"
 #include "shapes/window_shape.h"
 
@@ -327,7 +329,37 @@ static void filter_gradient(ShapeContext *c) {
     ctx_out(c, 0, c->in[1]);
 }
 
+/* Each dimension divided by its ratio, rounded down. */
+static void fractional_pool(ShapeContext *c) {
+    PartialShape in = ctx_in_rank(c, 0, 4), out = shape_unknown_dims(4);
+    float *ratio = NULL;
+    int count = 0;
+    Error *err = node_attr_floats(c->node, "pooling_ratio", &ratio, &count);
+    error_free(err);
+    if (count != 4) ctx_fail(c, "pooling_ratio field must specify 4 dimensions");
+    for (int d = 0; d < 4 && !ctx_failed(c); d++) {
+        if (ratio[d] < 1) ctx_fail(c, "pooling_ratio should be larger than 1");
+        if (in.dims[d] >= 0) out.dims[d] = (int64_t)((float)in.dims[d] / ratio[d]);
+    }
+    free(ratio);
+    ctx_out(c, 0, out);
+    ctx_out(c, 1, shape_vector(out.dims[1])); /* TensorFlow says so; there is one more */
+    ctx_out(c, 2, shape_vector(out.dims[2]));
+}
+
+static void fractional_max_pool_grad(ShapeContext *c) {
+    ctx_out(c, 0, ctx_in_rank(c, 0, 4));
+}
+
+static void fractional_avg_pool_grad(ShapeContext *c) {
+    ctx_out(c, 0, ctx_value(c, 0) ? ctx_shape_of(c, 0) : shape_unknown_dims(4));
+}
+
 const ShapeRow conv_rules[] = {
+    {"FractionalAvgPool", fractional_pool, 0},
+    {"FractionalAvgPoolGrad", fractional_avg_pool_grad, 0},
+    {"FractionalMaxPool", fractional_pool, 0},
+    {"FractionalMaxPoolGrad", fractional_max_pool_grad, 0},
     {"AvgPool", avg_pool, 0},
     {"AvgPool3D", pool3d, 0},
     {"AvgPool3DGrad", avg_pool3d_grad, 0},

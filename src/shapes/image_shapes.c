@@ -206,5 +206,7 @@ const ShapeRow image_rules[] = {
     {"SampleDistortedBoundingBox", sample_box, 0},
     {"SampleDistortedBoundingBoxV2", sample_box, 0},
     {"StatelessSampleDistortedBoundingBox", sample_box, 0},
+    {"ScaleAndTranslate", resize, 0},
+    {"ScaleAndTranslateGrad", resize_grad, 0},
     {0},
 };

@@ -78,6 +78,41 @@ static void triangular_solve(ShapeContext *c) {
     solve_of(c, true, true);
 }
 
+static void banded_solve(ShapeContext *c) {
+    PartialShape a = ctx_rank_at_least(c, c->in[0], 2), b = ctx_rank_at_least(c, c->in[1], 2);
+    int64_t bands = shape_dim(a, -2), size = shape_dim(a, -1), rows = ctx_merge_dim(c, size, shape_dim(b, -2));
+    if (bands == 0) ctx_fail(c, "Number of bands must be positive, but is 0");
+    if (bands >= 0 && size >= 0 && bands > size)
+        ctx_fail(c, "Number of bands %lld cannot exceed the size of the matrix %lld", (long long)bands, (long long)size);
+    PartialShape outer_a = ctx_sub(c, a, 0, a.rank < 0 ? 0 : a.rank - 2), outer_b = ctx_sub(c, b, 0, b.rank < 0 ? 0 : b.rank - 2);
+    ctx_out(c, 0, with_matrix(c, ctx_broadcast(c, outer_a, outer_b), rows, shape_dim(b, -1)));
+}
+
+/* TensorFlow says what the right side is and little else. */
+static void tridiagonal_solve(ShapeContext *c) {
+    PartialShape a = ctx_rank_at_least(c, c->in[0], 2), b = ctx_rank_at_least(c, c->in[1], 2);
+    PartialShape outer_a = ctx_sub(c, a, 0, a.rank < 0 ? 0 : a.rank - 2), outer_b = ctx_sub(c, b, 0, b.rank < 0 ? 0 : b.rank - 2);
+    ctx_merge(c, outer_a, outer_b);
+    ctx_dim_is(c, shape_dim(a, -2), 3);
+    ctx_merge_dim(c, shape_dim(a, -1), shape_dim(b, -2));
+    ctx_out(c, 0, b);
+}
+
+/* The outer dimensions of the superdiagonal are not compared with those of the right side. */
+static void tridiagonal_matmul(ShapeContext *c) {
+    static const int pairs[][2] = {{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 3}};
+    PartialShape in[4], outer[4];
+    int64_t rows = DIM_UNKNOWN;
+    for (int i = 0; i < 4; i++) {
+        in[i] = ctx_rank_at_least(c, c->in[i], 2);
+        outer[i] = ctx_sub(c, in[i], 0, in[i].rank < 0 ? 0 : in[i].rank - 2);
+        rows = ctx_merge_dim(c, rows, shape_dim(in[i], i < 3 ? -1 : -2));
+        if (i < 3) ctx_dim_is(c, shape_dim(in[i], -2), 1);
+    }
+    for (int i = 0; i < 5; i++) ctx_merge(c, outer[pairs[i][0]], outer[pairs[i][1]]);
+    ctx_out(c, 0, in[3]);
+}
+
 static void solve_ls(ShapeContext *c) {
     ctx_want_scalar(c, 2);
     solve_of(c, false, false);
@@ -231,6 +266,7 @@ static void matrix_set_diag_v2(ShapeContext *c) {
 }
 
 const ShapeRow linalg_rules[] = {
+    {"BandedTriangularSolve", banded_solve, 0},
     {"BatchCholesky", rule_unknown, 0},
     {"BatchCholeskyGrad", rule_unknown, 0},
     {"BatchMatrixDeterminant", rule_unknown, 0},
@@ -280,5 +316,7 @@ const ShapeRow linalg_rules[] = {
     {"SelfAdjointEig", self_adjoint_eig_v1, 0},
     {"SelfAdjointEigV2", eigen, 0},
     {"Svd", svd, 0},
+    {"TridiagonalMatMul", tridiagonal_matmul, 0},
+    {"TridiagonalSolve", tridiagonal_solve, 0},
     {0},
 };

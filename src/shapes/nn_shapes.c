@@ -239,6 +239,10 @@ static void dequantize(ShapeContext *c) {
     ctx_out(c, 0, c->in[0]);
 }
 
+static void isotonic(ShapeContext *c) {
+    ctx_out_all(c, c->in[0]);
+}
+
 const ShapeRow nn_rules[] = {
     {"BatchToSpace", batch_to_space, 0},
     {"BatchToSpaceND", batch_to_space_nd, 0},
@@ -297,5 +301,6 @@ const ShapeRow nn_rules[] = {
     {"SparseSoftmaxCrossEntropyWithLogits", 0, "[b,n] [b] -> [b] [b,n]"},
     {"TopK", top_k, 0},
     {"TopKV2", top_k_v2, 0},
+    {"IsotonicRegression", isotonic, 0},
     {0},
 };

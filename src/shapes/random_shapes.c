@@ -44,6 +44,10 @@ static void stateless_gamma_v2(ShapeContext *c) {
     ctx_out(c, 0, s);
 }
 
+static void stateful_binomial(ShapeContext *c) {
+    ctx_out(c, 0, ctx_shape_of(c, 2));
+}
+
 static void stateless_gamma_v3(ShapeContext *c) {
     PartialShape s = ctx_shape_of(c, 0);
     ctx_dim_is(c, ctx_in_rank(c, 1, 1).dims[0], 1);
@@ -90,7 +94,9 @@ const ShapeRow random_rules[] = {
     {"RandomStandardNormal", random_shape, 0},
     {"RandomUniform", random_shape, 0},
     {"RandomUniformInt", random_shape, "* [] []"},
+    {"StatefulRandomBinomial", stateful_binomial, 0},
     {"StatelessMultinomial", multinomial, 0},
+    {"StatelessRandomBinomial", stateless_gamma_v2, 0},
     {"StatelessRandomGammaV2", stateless_gamma_v2, 0},
     {"StatelessRandomGammaV3", stateless_gamma_v3, 0},
     {"StatelessRandomGetAlg", rule_scalar, 0},
@@ -98,6 +104,7 @@ const ShapeRow random_rules[] = {
     {"StatelessRandomGetKeyCounterAlg", 0, "[2] -> [1] [2] []"},
     {"StatelessRandomNormal", stateless, 0},
     {"StatelessRandomNormalV2", stateless_v2, 0},
+    {"StatelessRandomPoisson", stateless_gamma_v2, 0},
     {"StatelessRandomUniform", stateless, 0},
     {"StatelessRandomUniformFullInt", stateless, 0},
     {"StatelessRandomUniformFullIntV2", stateless_v2, 0},

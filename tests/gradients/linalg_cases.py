@@ -40,6 +40,29 @@ def triangular_solves():
 
 
 @case()
+def tridiagonal_solves():
+    d, y = tf.constant(values(2, 3, 4) + np.array([[0.0], [4.0], [0.0]])), floats(2, 4, 2)
+    return [tf.linalg.tridiagonal_solve(d, y, partial_pivoting=p) for p in (True, False)], [d, y]
+
+
+@case()
+def tridiagonal_product():
+    d = [floats(2, 4, seed=i) for i in range(3)]
+    x = floats(2, 4, 3)
+    return tf.linalg.tridiagonal_matmul(d, x, diagonals_format="sequence"), d + [x]
+
+
+@case()
+def banded_solves():
+    y, found = floats(2, 4, 2), []
+    lower = tf.constant(values(2, 3, 4) + np.array([[4.0], [0.0], [0.0]]))
+    upper = tf.constant(values(3, 4, seed=1) + np.array([[0.0], [0.0], [4.0]]))
+    for adjoint in (True, False):
+        found += [tf.raw_ops.BandedTriangularSolve(matrix=lower, rhs=y, lower=True, adjoint=adjoint), tf.raw_ops.BandedTriangularSolve(matrix=upper, rhs=y, lower=False, adjoint=adjoint)]
+    return found, [lower, upper, y]
+
+
+@case()
 def cholesky():
     a = positive()
     return tf.linalg.cholesky(a), [a]
@@ -230,3 +253,9 @@ def samples():
 def samples_with_a_seed():
     alpha = floats(3, low=.5, high=2)
     return tf.reshape(tf.random.gamma([4], alpha, dtype=tf.float64, seed=7), [4, 3]), [alpha]
+
+
+@case(rtol=1e-4)
+def scale_and_translate():
+    x = tf.constant(values(1, 5, 6, 2).astype(np.float32))
+    return [tf.raw_ops.ScaleAndTranslate(images=x, size=[7, 3], scale=[1.4, 0.5], translation=[0.25, 1.0], kernel_type=k) for k in ("lanczos3", "triangle")], [x]

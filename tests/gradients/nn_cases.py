@@ -208,3 +208,16 @@ def resource_variable():
     v = tf.get_variable("v", initializer=values(3, 2), use_resource=True)
     x = floats(4, 3)
     return tf.square(tf.matmul(x, v)), [v, x]
+
+
+@case()
+def fractional_pools():
+    x = floats(2, 7, 6, 2)
+    found = [f(x, [1.0, 1.5, 1.4, 1.0], seed=3, seed2=4, deterministic=True, overlapping=o) for o in (False, True) for f in (tf.nn.fractional_max_pool, tf.nn.fractional_avg_pool)]
+    return [y[0] for y in found], [x]
+
+
+@case()
+def isotonic_regression():
+    x = floats(3, 6)
+    return tf.raw_ops.IsotonicRegression(input=x, output_dtype=tf.float64)[0], [x]

@@ -44,3 +44,33 @@ COUNTS = {
     "count_error": lambda: tf2.sparse.bincount(tf.stop_gradient([-1, 2])),
 }
 test_counts = table(COUNTS, modes=("v1", "v2"))
+
+
+def diagonals():
+    return np.array([[2.0, 1.0, 0.5, 0.0], [5.0, 6.0, 7.0, 8.0], [0.0, 1.0, 2.0, 3.0]])
+
+
+def image():
+    return tf.constant(np.arange(2 * 6 * 5 * 3, dtype=np.float32).reshape(2, 6, 5, 3) % 17)
+
+
+MATHS = {
+    "tridiagonal_solve": lambda: [tf.linalg.tridiagonal_solve(tf.constant(diagonals()), tf.constant([1.0, 2.0, 3.0, 4.0], tf.float64)), tf.linalg.tridiagonal_solve(tf.constant(diagonals()), tf.ones((4, 2), tf.float64), partial_pivoting=False), tf.linalg.tridiagonal_solve(tf.constant(diagonals()), tf.ones(4, tf.float64), perturb_singular=True)],
+    "tridiagonal_matmul": lambda: [tf.linalg.tridiagonal_matmul(diagonals(), np.ones((4, 2))), tf.linalg.tridiagonal_matmul(tuple(diagonals()), np.ones((4, 2)), diagonals_format="sequence")],
+    "banded_triangular_solve": lambda: [tf2.linalg.banded_triangular_solve(diagonals()[1:], np.ones((4, 2)))],
+    "gradients": lambda: (lambda d: tf.gradients(tf.linalg.tridiagonal_solve(d, tf.ones(4, tf.float64)), d))(tf.constant(diagonals())),
+    "isotonic": lambda: list(tf2.nn.isotonic_regression(np.array([[3.0, 1.0, 2.0, 5.0], [4.0, 3.0, 2.0, 1.0]]))) + list(tf2.nn.isotonic_regression([[3.0, 1.0, 2.0, 5.0]], decreasing=False)),
+    "binomial": lambda: [tf.random.stateless_binomial([5, 2], [1, 2], [10.0, 90.0], [0.5, 0.25]), tf.random.stateless_binomial([6], [3, 4], 20.0, 0.75, output_dtype=tf.float32)],
+    "poisson": lambda: [tf.random.stateless_poisson([5, 3], [1, 2], [0.5, 3.0, 30.0]), tf.random.stateless_poisson([7], [3, 4], 12.0, dtype=tf.int64)],
+}
+test_maths = table(MATHS, modes=("v1", "v2"))
+
+IMAGES = {
+    "antialias": lambda: [tf2.image.resize(image(), [3, 4], m, antialias=True) for m in ("bilinear", "bicubic", "lanczos3", "lanczos5", "gaussian", "mitchellcubic", "area")],
+    "lanczos": lambda: [tf2.image.resize(image(), [9, 4], m) for m in ("lanczos3", "lanczos5", "gaussian", "mitchellcubic")],
+    "preserve": lambda: tf2.image.resize(image(), [4, 4], "lanczos3", preserve_aspect_ratio=True, antialias=True),
+    "gradients": lambda: (lambda x: tf.gradients(tf2.image.resize(x, [3, 8], "lanczos3", antialias=True), x))(image()),
+    "fractional": lambda: [f(image(), [1.0, 1.4, 1.6, 1.0], True, overlapping, seed=7) for f in (tf2.nn.fractional_max_pool, tf2.nn.fractional_avg_pool) for overlapping in (False, True)],
+    "fractional_gradients": lambda: (lambda x: tf.gradients(tf2.nn.fractional_max_pool(x, [1.0, 1.4, 1.6, 1.0], seed=7)[0] ** 2, x))(image()),
+}
+test_images = table(IMAGES, modes=("v1", "v2"))
