@@ -22,7 +22,7 @@ import weakref
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RILL = os.path.join(ROOT, "build", os.environ.get("MODE", "release"), "rill")
 TF_TASK = os.path.join(ROOT, "tests", "interop", "tf_task.py")
-START_SECONDS = 60
+START_SECONDS = 120
 TF_ENVIRONMENT = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_ENABLE_ONEDNN_OPTS": "0", "CUDA_VISIBLE_DEVICES": ""}
 
 _alive = weakref.WeakSet()
@@ -92,9 +92,9 @@ class Task:
 
     def kill(self):
         """kill -9, and waits for the end."""
-        self._end(signal.SIGKILL, 10)
+        self._end(signal.SIGKILL, 60)
 
-    def stop(self, timeout=15):
+    def stop(self, timeout=60):
         """SIGTERM, and returns the exit status; kills what does not end in time and raises."""
         return self._end(signal.SIGTERM, timeout)
 
@@ -112,7 +112,7 @@ class Task:
             return self.process.wait(timeout)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(60)
             raise
         finally:
             self.process.stdout.close()

@@ -3,7 +3,7 @@ import pytest
 
 from cluster_process import Watchdog
 
-SECONDS = 120
+SECONDS = 240
 
 
 @pytest.fixture(autouse=True)

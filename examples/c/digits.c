@@ -21,20 +21,6 @@ static RillTensor network(RillGraph *g, RillTensor images, bool training) {
     return rill_dense(g, "logits", x, &(RillDense){.units = 10});
 }
 
-static double accuracy_on(RillTraining *t, const Digits *d, int first, int count, RillTensor images, RillTensor labels, RillTensor accuracy) {
-    TF_Tensor *in[2], *out = NULL;
-    TF_Status *status = TF_NewStatus();
-    digits_rows(d, first, count, &in[0], &in[1]);
-    RillFeed feeds[] = {{images, in[0]}, {labels, in[1]}};
-    rill_session_run(rill_training_session(t), &(RillStep){.feeds = feeds, .feed_count = 2, .fetches = &accuracy, .values = &out, .fetch_count = 1}, status);
-    double result = rill_value_number(out);
-    if (out) TF_DeleteTensor(out);
-    TF_DeleteTensor(in[0]);
-    TF_DeleteTensor(in[1]);
-    TF_DeleteStatus(status);
-    return result;
-}
-
 static int train(RillTask *task, void *arg) {
     (void)arg;
     Digits *d = digits_load(rill_flag(task, "data", "data/digits.csv.gz"));
@@ -65,7 +51,7 @@ static int train(RillTask *task, void *arg) {
         TF_DeleteTensor(in[0]);
         TF_DeleteTensor(in[1]);
     }
-    double percent = t && rill_task_is_chief(task) ? 100 * accuracy_on(t, d, DIGITS_TRAIN + DIGITS_VALID, DIGITS_TEST, images, labels, accuracy) : 100;
+    double percent = t && rill_task_is_chief(task) ? 100 * digits_accuracy(d, DIGITS_TRAIN + DIGITS_VALID, DIGITS_TEST, rill_training_session(t), images, labels, accuracy) : 100;
     int code = t ? rill_training_close(t) : 1;
     if (code == 0 && rill_task_is_chief(task)) printf("held-out accuracy %.1f %%\n", percent);
     if (percent < rill_flag_float(task, "expect", 0)) code = 1;

@@ -49,3 +49,18 @@ void digits_batch(const Digits *d, unsigned *seed, int count, TF_Tensor **images
         ((int32_t *)TF_TensorData(*labels))[i] = d->labels[row];
     }
 }
+
+double digits_accuracy(const Digits *d, int first, int count, RillSession *session, RillTensor images, RillTensor labels, RillTensor accuracy) {
+    TF_Tensor *in[2], *out = NULL;
+    TF_Status *status = TF_NewStatus();
+    digits_rows(d, first, count, &in[0], &in[1]);
+    RillFeed feeds[] = {{images, in[0]}, {labels, in[1]}};
+    TF_Code code = rill_session_run(session, &(RillStep){.feeds = feeds, .feed_count = 2, .fetches = &accuracy, .values = &out, .fetch_count = 1}, status);
+    double result = code == TF_OK ? rill_value_number(out) : 0;
+    if (code != TF_OK) fprintf(stderr, "%s\n", TF_Message(status));
+    if (out) TF_DeleteTensor(out);
+    TF_DeleteTensor(in[0]);
+    TF_DeleteTensor(in[1]);
+    TF_DeleteStatus(status);
+    return result;
+}

@@ -14,3 +14,6 @@ Digits *digits_load(const char *path); /* NULL when it cannot be read, which is 
 /* `count` rows from `first` on, or drawn from the training images with *seed. */
 void digits_rows(const Digits *d, int first, int count, TF_Tensor **images, TF_Tensor **labels);
 void digits_batch(const Digits *d, unsigned *seed, int count, TF_Tensor **images, TF_Tensor **labels);
+
+/* The share of `count` rows from `first` on that `accuracy` says are right; 0 when it cannot be computed. */
+double digits_accuracy(const Digits *d, int first, int count, RillSession *session, RillTensor images, RillTensor labels, RillTensor accuracy);

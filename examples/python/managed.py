@@ -14,6 +14,16 @@ tf.app.flags.DEFINE_integer("steps", 300, "of the whole training")
 FLAGS = tf.app.flags.FLAGS
 
 
+class HeldOut(tf.train.SessionRunHook):
+    """The accuracy on what was not trained with, when the training ends."""
+
+    def __init__(self, accuracy, feeds):
+        self.accuracy, self.feeds, self.value = accuracy, feeds, 0.0
+
+    def end(self, session):
+        self.value = session.run(self.accuracy, self.feeds)
+
+
 def main(_):
     config = json.loads(os.environ["TF_CONFIG"])
     job, index = config["task"]["type"], config["task"]["index"]
@@ -33,16 +43,17 @@ def main(_):
         train = tf.train.AdamOptimizer(0.005).minimize(loss, global_step=step)
     # Only its own task and the ps: other workers may come, go and end as they like.
     config = tf.ConfigProto(device_filters=["/job:ps", "/job:%s/task:%d" % (job, index)])
-    hooks = [tf.train.StopAtStepHook(last_step=FLAGS.steps)]
-    now, good = 0, 0.0
-    with tf.train.MonitoredTrainingSession(server.target, config=config, is_chief=job == "chief" or index == 0, checkpoint_dir=FLAGS.logdir, hooks=hooks,
+    held_out = HeldOut(accuracy, dict(zip((images, labels), data.held_out)))
+    now = 0
+    with tf.train.MonitoredTrainingSession(server.target, config=config, is_chief=job == "chief" or index == 0, checkpoint_dir=FLAGS.logdir,
+                                           hooks=[tf.train.StopAtStepHook(last_step=FLAGS.steps), held_out],
                                            save_checkpoint_steps=50, save_summaries_steps=None, log_step_count_steps=None) as session:
         while not session.should_stop():
             x, y = data.batch(64)
-            _, now, value, good = session.run([train, step, loss, accuracy], {images: x, labels: y})
+            _, now, value = session.run([train, step, loss], {images: x, labels: y})
             if now % 100 == 0:
                 print("step %d  loss %.4f" % (now, value))
-    print("%s:%d stopped at step %d, accuracy of the last batch %.2f" % (job, index, now, good))
+    print("%s:%d stopped at step %d, held-out accuracy %.3f" % (job, index, now, held_out.value))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     rill up --ps 1 --workers 2 --run-ps -- rill run queues.py --ps_hosts={ps_hosts} --worker_hosts={worker_hosts} --job_name={job} --task_index={task} --folder=DIR --logdir=RUN
 
-With --issync gradients are averaged over the workers (SyncReplicasOptimizer); with --aggregate below their number the rest are backups. The files are those of
-the C program `records`.
+With --issync gradients are averaged over the workers (SyncReplicasOptimizer); with --aggregate below their number the rest are backups. Moving averages of the weights
+are validated. The files are those of the C program `records`.
 """
 import time
 
@@ -33,8 +33,8 @@ def read(files, batch, shuffle):
     return tf.train.batch([image, label], batch)
 
 
-def network(x):
-    with tf.variable_scope("network", reuse=tf.AUTO_REUSE):
+def network(x, getter=None):
+    with tf.variable_scope("network", reuse=tf.AUTO_REUSE, custom_getter=getter):
         for name, size, activation in (("hidden1", 32, tf.nn.tanh), ("hidden2", 16, tf.nn.relu), ("logits", 10, tf.identity)):
             weights = tf.get_variable(name, [x.shape[1], size])
             x = activation(tf.matmul(x, weights) + tf.get_variable(name + "_bias", [size], initializer=tf.zeros_initializer()))
@@ -54,7 +54,6 @@ def main(_):
         images, labels = read(train_files, 32, True)
         test_images, test_labels = read([test_file], 100, False)
         loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.argmax(labels, 1), logits=network(images)))
-        accuracy = tf.reduce_mean(tf.cast(tf.equal(tf.argmax(network(test_images), 1), tf.argmax(test_labels, 1)), tf.float32))
         step = tf.train.get_or_create_global_step()
         optimizer = tf.train.GradientDescentOptimizer(0.3)
         local_init, ready = tf.local_variables_initializer(), None
@@ -65,6 +64,11 @@ def main(_):
             local_init = tf.group(local_init, optimizer.chief_init_op if is_chief else optimizer.local_step_init_op)
             ready = optimizer.ready_for_local_init_op
             chief_runner, tokens = optimizer.get_chief_queue_runner(), optimizer.get_init_tokens_op()
+        averages = tf.train.ExponentialMovingAverage(0.95, step)
+        with tf.control_dependencies([train]):
+            train = averages.apply(tf.trainable_variables())
+        logits = network(test_images, lambda getter, *name, **more: averages.average(getter(*name, **more)))
+        accuracy = tf.reduce_mean(tf.cast(tf.equal(tf.argmax(logits, 1), tf.argmax(test_labels, 1)), tf.float32))
         init = tf.global_variables_initializer()
     supervisor = tf.train.Supervisor(is_chief=is_chief, logdir=FLAGS.logdir, init_op=init, local_init_op=local_init, ready_for_local_init_op=ready,
                                      recovery_wait_secs=1, global_step=step, summary_op=None, save_model_secs=60)

@@ -13,7 +13,7 @@ HELD = ("runs", "steps_held", "worker_sessions", "client_sessions", "graphs", "c
 
 def status(target):
     """The status of every task, by its name."""
-    done = subprocess.run([cluster_process.RILL, "status", "--json", target], stdout=subprocess.PIPE, timeout=30)
+    done = subprocess.run([cluster_process.RILL, "status", "--json", target], stdout=subprocess.PIPE, timeout=60)
     return {row["task"]: row for row in json.loads(done.stdout)}
 
 
@@ -36,7 +36,7 @@ def totals(target):
     return out
 
 
-def wait_for(target, seconds=10, **wanted):
+def wait_for(target, seconds=60, **wanted):
     """Waits until the totals are as wanted; fails with what they were."""
     end = time.monotonic() + seconds
     while True:
@@ -47,19 +47,20 @@ def wait_for(target, seconds=10, **wanted):
         time.sleep(0.01)
 
 
-def wait_until_empty(target, seconds=10):
+def wait_until_empty(target, seconds=60):
     """Waits until no task holds anything: no session, no graph, no step, no call."""
     wait_for(target, seconds, calls_in=0, **{key: 0 for key in HELD})
 
 
-def threads_and_fds(cluster):
-    """Of each task; connections that are closing have a moment to do so."""
-    time.sleep(0.2)
-    rows = {}
-    for key, task in cluster.tasks.items():
-        process = psutil.Process(task.pid)
-        rows[key] = (process.num_threads(), process.num_fds())
-    return rows
+def threads_and_fds(cluster, most=None):
+    """Of each task; connections that are closing have a moment to do so, and longer while there are more than `most`."""
+    end = time.monotonic() + 30
+    while True:
+        time.sleep(0.2)
+        processes = {key: psutil.Process(task.pid) for key, task in cluster.tasks.items()}
+        rows = {key: (p.num_threads(), p.num_fds()) for key, p in processes.items()}
+        if not most or time.monotonic() > end or all(n <= m for key in rows for n, m in zip(rows[key], most[key])):
+            return rows
 
 
 class Background:
@@ -78,7 +79,7 @@ class Background:
             self.error = e
         self.ended = time.monotonic()
 
-    def wait(self, seconds=30):
+    def wait(self, seconds=60):
         self._thread.join(seconds)
         assert not self._thread.is_alive(), "the call has not ended after %d s" % seconds
         return self

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.asan
 
 REPEAT = 50
 WARM_UP = 10
+SOON_SECONDS = 15  # on a machine that does much else
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def assert_deadline(session, tensor, milliseconds, **arguments):
     begin = time.monotonic()
     with pytest.raises(tf.errors.DeadlineExceededError):
         session.run(tensor, **arguments)
-    assert milliseconds / 1000 * 0.9 < time.monotonic() - begin < milliseconds / 1000 + 2
+    assert milliseconds / 1000 * 0.9 < time.monotonic() - begin < milliseconds / 1000 + SOON_SECONDS
 
 
 def test_run_options_timeout(cluster, blocked):
@@ -75,8 +76,9 @@ def test_operation_timeout_of_the_session(cluster, blocked):
     with tf.Session(cluster.target(), config=tf.ConfigProto(operation_timeout_in_ms=300)) as session:
         assert_deadline(session, wait, 300)
         counts.wait_for(cluster.target(), runs=0, steps_held=0)
-        session.run(enqueue)
-        assert session.run(wait) == 9.0
+    with tf.Session(cluster.target()) as patient:
+        patient.run(enqueue)
+        assert patient.run(wait) == 9.0
 
 
 def test_close_cancels_the_steps_of_the_session_and_no_others(cluster, blocked):
@@ -90,7 +92,7 @@ def test_close_cancels_the_steps_of_the_session_and_no_others(cluster, blocked):
         begin = time.monotonic()
         session.close()
         step.wait()
-        assert step.ended - begin < 2
+        assert step.ended - begin < SOON_SECONDS
         assert isinstance(step.error, tf.errors.CancelledError), step.error
         assert "Step was cancelled by an explicit call" in step.error.message
         counts.wait_for(cluster.target(), runs=3, client_sessions=1)
@@ -123,7 +125,7 @@ def test_a_failed_step_leaves_nothing(cluster):
                 begin = time.monotonic()
                 with pytest.raises(tf.errors.InvalidArgumentError, match="zero"):
                     session.run([wait, bad], {x: 0})
-                assert time.monotonic() - begin < 5
+                assert time.monotonic() - begin < SOON_SECONDS
             counts.wait_for(cluster.target(), runs=0, steps_held=0, calls_out=0)
 
 
@@ -145,12 +147,12 @@ def test_the_step_of_a_client_that_dies_is_ended(cluster):
     client = subprocess.Popen([sys.executable, "-c", CLIENT, cluster.target()], stdout=subprocess.PIPE)
     try:
         assert client.stdout.readline() == b"RUN\n"
-        counts.wait_for(cluster.target(), 30, runs=3)
+        counts.wait_for(cluster.target(), runs=3)
     finally:
         client.kill()
         client.wait()
         client.stdout.close()
-    counts.wait_for(cluster.target(), 5, runs=0, steps_held=0, calls_in=0, calls_out=0)
+    counts.wait_for(cluster.target(), runs=0, steps_held=0, calls_in=0, calls_out=0)
     # Its session has no owner now; Reset of the master ends it.
     tf.Session.reset(cluster.target())
 
@@ -181,10 +183,10 @@ def test_no_thread_and_no_fd_is_left_after_many_rounds(cluster, capsys):
     for i in range(REPEAT):
         one_round(cluster, i)
     counts.wait_until_empty(cluster.target())
-    after = counts.threads_and_fds(cluster)
+    # A thread or two more may have been needed at once; one for each round may not.
+    after = counts.threads_and_fds(cluster, {task: (threads + 3, fds + 3) for task, (threads, fds) in before.items()})
     with capsys.disabled():
         print("\nthreads and fds before %d rounds %s, after %s" % (REPEAT, before, after))
     for task in before:
-        # A thread or two more may have been needed at once; one for each round may not.
         assert after[task][0] <= before[task][0] + 3, (before, after)
         assert after[task][1] <= before[task][1] + 3, (before, after)

@@ -10,7 +10,7 @@ from cluster_process import Cluster
 
 pytestmark = pytest.mark.asan
 
-AT_ONCE_SECONDS = 2
+AT_ONCE_SECONDS = 15  # less than any time limit that would end it too; the machine may be busy
 PS, WORKER0, WORKER1 = "/job:ps/task:0", "/job:worker/task:0", "/job:worker/task:1"
 
 
@@ -44,7 +44,7 @@ def cluster():
 def run_blocked(session, target, tensor):
     """Starts a step that waits; returns when the tasks are in it."""
     background = counts.Background(lambda: session.run(tensor))
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while counts.totals(target)["runs"] < 2:
         assert background.ended is None, background.error
         assert time.monotonic() < end
@@ -148,7 +148,7 @@ def test_a_missing_task_is_named_after_the_session_timeout():
             begin = time.monotonic()
             with pytest.raises(tf.errors.AbortedError) as caught:
                 session.run(g.initialize)
-            assert 1.5 < time.monotonic() - begin < 4
+            assert 1.5 < time.monotonic() - begin < 30  # not the 60 s that would be without the flag
         message = caught.value.message
         assert "/job:ps/replica:0/task:0" in message and cluster.spec["ps"][0] in message
         assert "refused" in message, message
@@ -188,7 +188,7 @@ def test_a_client_that_gives_up_while_its_session_is_made_leaves_none_behind():
             create(b"", timeout=1)  # the ps is missing
         assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
         cluster.task("ps").start()
-        counts.wait_until_empty(cluster.target(), seconds=20)
+        counts.wait_until_empty(cluster.target())
         with tf.Session(cluster.target(), graph=tf.Graph()) as session:
             assert len(session.list_devices()) == 2
         channel.close()

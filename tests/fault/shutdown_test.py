@@ -10,12 +10,12 @@ from cluster_process import Cluster
 
 pytestmark = pytest.mark.asan
 
-END_SECONDS = 3
+END_SECONDS = 20  # two are given to open calls; the machine may be busy
 
 
 def assert_ends(task):
     begin = time.monotonic()
-    code = task.stop()
+    code = task.stop(60)
     assert code == 0, task.log
     assert time.monotonic() - begin < END_SECONDS
 

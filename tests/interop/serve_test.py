@@ -57,5 +57,5 @@ def test_several_cpu_devices():
     (["--no-such-flag"], "--no-such-flag"),
 ])
 def test_a_mistake_is_named(flags, said):
-    done = subprocess.run([RILL, "serve"] + flags, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=20, env={})
+    done = subprocess.run([RILL, "serve"] + flags, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, env={})
     assert done.returncode in (1, 2) and said in done.stderr and not done.stdout, done

@@ -31,7 +31,7 @@ class Server:
 
     def close(self):
         self.process.stdin.close()
-        assert self.process.wait(timeout=20) == 0
+        assert self.process.wait(timeout=60) == 0
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_the_server_sees_a_cancel(server, channel):
 
 def test_the_deadline_passes(server, channel):
     with pytest.raises(grpc.RpcError) as e:
-        method(channel, "Park")(b"", timeout=0.2)
+        method(channel, "Park")(b"", timeout=2)  # long enough to get there
     assert e.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
     assert server.line() == "parked"
     assert server.line() == "cancelled"
@@ -216,16 +216,16 @@ def test_our_client_reads_errors(peer):
 
 
 def test_our_deadline_reaches_the_peer(peer):
-    assert call(peer[0], "Park", timeout_ms=200) == "DEADLINE_EXCEEDED: Deadline Exceeded"
-    assert peer[1].cancelled.wait(10)
+    assert call(peer[0], "Park", timeout_ms=2000) == "DEADLINE_EXCEEDED: Deadline Exceeded"
+    assert peer[1].cancelled.wait(60)
 
 
 def test_our_cancel_reaches_the_peer(peer):
     process = subprocess.Popen([PROGRAM, "cancel", peer[0], "/test.Echo/Park"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert peer[1].parked.wait(10)
-    output, _ = process.communicate(timeout=20)
+    assert peer[1].parked.wait(60)
+    output, _ = process.communicate(timeout=60)
     assert output.strip() == "CANCELLED: CANCELLED"
-    assert peer[1].cancelled.wait(10)
+    assert peer[1].cancelled.wait(60)
 
 
 def test_nobody_is_there():

@@ -218,7 +218,7 @@ static void silence_instead_of_a_preface_is_hung_up_on(void **state) {
     int fd = socket_to(env, true);
     int64_t begin = clock_mono_ms();
     while (read(fd, buffer, sizeof buffer) > 0) continue;
-    assert_in_range(clock_mono_ms() - begin, 4000, 20000);
+    assert_in_range(clock_mono_ms() - begin, 4000, 60000);
     close(fd);
     expect_alive(env);
 }

@@ -1,34 +1,43 @@
 """rill run: TensorFlow 1-style scripts as they are, with Rill's servers; and the Python package."""
 import os
 import re
-import signal
 import subprocess
 import sys
 
 import pytest
 import tensorflow as tf
 
-from cluster_process import RILL, ROOT
+from cluster_process import RILL, ROOT, Cluster
+from program import SECONDS, Job, reach_step
 
 SCRIPTS = os.path.join(ROOT, "examples", "python")
 MODE = os.environ.get("MODE", "release")
+TENSORFLOW = [sys.executable, os.path.join(ROOT, "tests", "tools", "as_tensorflow_1.py")]
 # The library would bring the sanitizer's runtime into a Python that was built without it.
 pytestmark = pytest.mark.skipif(MODE == "asan", reason="Python cannot load a library built with the sanitizers")
 
 
 def run(*command, code=0, **more):
     environment = dict(os.environ, RILL_PYTHON=sys.executable, TF_CPP_MIN_LOG_LEVEL="3", **more)
-    done = subprocess.run([str(c) for c in command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200)
+    done = subprocess.run([str(c) for c in command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS)
     out = done.stdout + done.stderr
     assert done.returncode == code, "exit code %d\n%s" % (done.returncode, out)
     return out
 
 
+def example(name):
+    return os.path.join(ROOT, "build", MODE, "examples", name)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def examples():
+    subprocess.run(["make", "-s", "-j2", "MODE=" + MODE, "examples"], cwd=ROOT, check=True)
+
+
 @pytest.fixture(scope="module")
-def records(tmp_path_factory):
+def records(examples, tmp_path_factory):
     folder = tmp_path_factory.mktemp("records")
-    subprocess.run(["make", "-s", "-j2", "build/%s/examples/records" % MODE], cwd=ROOT, check=True)
-    run(os.path.join(ROOT, "build", MODE, "examples", "records"), "--folder=%s" % folder)
+    run(example("records"), "--folder=%s" % folder)
     return folder
 
 
@@ -58,49 +67,76 @@ def test_managed(tmp_path):
     assert tf.train.load_checkpoint(tf.train.latest_checkpoint(str(tmp_path))).get_tensor("global_step") >= 300
 
 
-@pytest.mark.parametrize("flags", [[], ["--issync", "--aggregate=1"]], ids=["async", "sync with a backup"])
-def test_queues(records, tmp_path, flags):
-    out = run(RILL, "up", "--ps", 1, "--workers", 2, "--quiet", "--", RILL, "run", SCRIPTS + "/queues.py", "--ps_hosts={ps_hosts}", "--worker_hosts={worker_hosts}",
-              "--job_name={job}", "--task_index={task}", "--folder=%s" % records, "--logdir=%s" % tmp_path, "--steps=500", *flags)
-    assert all(float(a) > 0.75 for a in re.findall(r"stopped at step \d+, validation accuracy ([\d.]+)", out)), out
-    assert tf.train.latest_checkpoint(str(tmp_path))
-
-
 def test_a_killed_worker_comes_back(tmp_path):
-    """MonitoredTrainingSession, cluster from TF_CONFIG, and kill -9 of a worker in mid-training."""
-    command = [RILL, "up", "--ps", "1", "--workers", "2", "--restart", "5", "--quiet", "--grace", "60", "--", RILL, "run", SCRIPTS + "/managed.py",
-               "--logdir=%s" % tmp_path, "--steps=6000"]
-    environment = dict(os.environ, RILL_PYTHON=sys.executable, TF_CPP_MIN_LOG_LEVEL="3")
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
-    lines, killed = [], False
-    for line in process.stdout:
-        lines.append(line)
-        if not killed and line.startswith("worker/1") and re.search(r"step \d+  loss", line):
-            with open("/proc/%d/task/%d/children" % (process.pid, process.pid)) as f:
-                children = f.read().split()
-            for child in children:
-                with open("/proc/%s/environ" % child) as f:
-                    if '"type": "worker", "index": 1' in f.read():
-                        os.kill(int(child), signal.SIGKILL)
-                        killed = True
-    out = "".join(lines)
-    assert process.wait(100) == 0, out
-    assert killed and "worker/1 ended with code 137: restart 1 of 5" in out and "worker:0 stopped at step" in out, out
-    assert tf.train.load_checkpoint(tf.train.latest_checkpoint(str(tmp_path))).get_tensor("global_step") >= 6000
+    """MonitoredTrainingSession, cluster from TF_CONFIG, and kill -9 of a worker in mid-training: it trains again, and all end well."""
+    last = 100000000
+    with Job(["--ps", 1, "--workers", 2, "--restart", 5, "--quiet", "--grace", 100], [RILL, "run", SCRIPTS + "/managed.py", "--logdir=%s" % tmp_path, "--steps=%d" % last],
+             dict(RILL_PYTHON=sys.executable, TF_CPP_MIN_LOG_LEVEL="3")) as job:
+        trains = r"^worker/1 .*step \d+  loss"
+        job.wait_for(trains)
+        job.kill_task("worker", 1)
+        job.wait_for("worker/1 ended with code 137: restart 1 of 5")
+        job.wait_for(trains)
+        reach_step("grpc://" + job.address("ps", 0), last, use_resource=False)
+        out = job.finish()
+    assert len(re.findall(r"worker:\d stopped at step", out)) == 2, out
+    assert tf.train.load_checkpoint(tf.train.latest_checkpoint(str(tmp_path))).get_tensor("global_step") >= last
 
 
 def accuracies(out):
-    return [float(a) for a in re.findall(r"stopped at step \d+,.* accuracy(?: of the last batch)? ([\d.]+)", out)]
+    """Of every worker, at the end."""
+    found = [float(a) for a in re.findall(r"stopped at step \d+, (?:held-out|validation) accuracy ([\d.]+)", out)]
+    assert found, out
+    return found
 
 
-def test_accuracy_is_that_of_tensorflows_servers(records, tmp_path):
-    """The same scripts, unchanged, on both: as good but for the noise of their seeds."""
-    shim = [sys.executable, os.path.join(ROOT, "tests", "tools", "as_tensorflow_1.py")]
-    flags = ["--ps_hosts={ps_hosts}", "--worker_hosts={worker_hosts}", "--job_name={job}", "--task_index={task}", "--folder=%s" % records, "--steps=600"]
-    for script, more in (("managed.py", []), ("queues.py", flags)):
-        got = accuracies(run(RILL, "up", "--ps", 1, "--workers", 2, "--quiet", "--grace", 20, "--", RILL, "run", SCRIPTS + "/" + script, *more))
-        wants = accuracies(run(RILL, "up", "--ps", 1, "--workers", 2, "--run-ps", "--quiet", "--grace", 20, "--", *shim, SCRIPTS + "/" + script, *more))
-        assert got and wants and abs(max(got) - max(wants)) < 0.15 and max(got) > 0.8, (script, got, wants)
+def run_on_tensorflow(*command):
+    """What is compared with, not what is tested: may fail once."""
+    try:
+        return run(*command)
+    except (AssertionError, subprocess.TimeoutExpired):
+        return run(*command)
+
+
+HOSTS = ["--ps_hosts={ps_hosts}", "--worker_hosts={worker_hosts}", "--job_name={job}", "--task_index={task}"]
+# Name: how many workers, the script, its flags, the C program and its flags. FOLDER: of the TFRecord files.
+PROGRAMS = {
+    "managed": (2, "managed.py", [], "managed", []),
+    "queues": (2, "queues.py", [*HOSTS, "--folder=FOLDER", "--steps=500"], "queues", ["--folder=FOLDER", "--steps=500"]),
+    "queues in step with a backup": (3, "queues.py", [*HOSTS, "--folder=FOLDER", "--steps=300", "--issync", "--aggregate=2"],
+                                     "queues", ["--folder=FOLDER", "--steps=300", "--issync", "--aggregate=2"]),
+}
+SEEDS = 0.07  # what another seed and order of updates may make: six runs of each gave 0.957 to 0.980 on TensorFlow's servers, 0.933 to 0.983 on Rill's
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_are_as_good_as_on_tensorflows_servers(records, tmp_path, name):
+    """The same script, unchanged, with TensorFlow's servers and with Rill's, and the C program: as good but for the noise of their seeds."""
+    workers, script, flags, program, c_flags = PROGRAMS[name]
+    flags, c_flags = ([f.replace("FOLDER", str(records)) for f in some] for some in (flags, c_flags))
+    up = [RILL, "up", "--ps", 1, "--workers", workers, "--quiet"]
+    wants = accuracies(run_on_tensorflow(*up, "--run-ps", "--grace", 2, "--", *TENSORFLOW, SCRIPTS + "/" + script, *flags))  # its ps never ends
+    out = run(*up, "--grace", 5, "--", RILL, "run", SCRIPTS + "/" + script, "--logdir=%s" % tmp_path, *flags)
+    got = accuracies(out)
+    in_c = accuracies(run(*up, "--", example(program), *c_flags))
+    assert abs(max(got) - max(wants)) < SEEDS and abs(max(in_c) - max(wants)) < SEEDS, (got, in_c, wants)
+    names = tf.train.load_checkpoint(tf.train.latest_checkpoint(str(tmp_path))).get_variable_to_shape_map()
+    if script == "queues.py":
+        assert "network/hidden1/ExponentialMovingAverage" in names
+        assert len(re.findall(r"step \d+  loss [\d.]+  validation accuracy", out)) >= 2, out  # one each hundred steps, by every worker
+
+
+def test_in_graph_over_two_workers_is_what_it_is_on_tensorflows_servers():
+    """One client, a tower on each worker, the variables on the ps: the same losses, step by step."""
+    script = [SCRIPTS + "/in_graph.py", "--ps=1", "--workers=2", "--steps=200"]
+    got = run(RILL, "up", "--ps", 1, "--workers", 2, "--client", "--quiet", "--", RILL, "run", *script, "--target={target}")
+    with Cluster({"ps": ["tf"], "worker": ["tf", "tf"]}) as cluster:
+        wants = run(*TENSORFLOW, *script, "--target=" + cluster.target())
+    losses = [[float(x) for x in re.findall(r"step \d+  loss ([\d.]+)", out)] for out in (got, wants)]
+    assert len(losses[1]) == 10 and losses[0] == pytest.approx(losses[1], rel=0.01, abs=0.0005), losses
+    assert abs(accuracies(got)[0] - accuracies(wants)[0]) < 0.01 and accuracies(got)[0] > 0.9
+    in_c = accuracies(run(RILL, "up", "--ps", 1, "--workers", 2, "--client", "--quiet", "--", example("managed"), "--in_graph", "--steps=200"))
+    assert abs(in_c[0] - accuracies(wants)[0]) < SEEDS, (in_c, wants)
 
 
 def test_mistakes_are_told(tmp_path):

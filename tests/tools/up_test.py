@@ -37,7 +37,7 @@ def alive(pid):
         return False
 
 
-def wait_gone(pids, seconds=20):
+def wait_gone(pids, seconds=60):
     end = time.monotonic() + seconds
     while any(alive(p) for p in pids):
         assert time.monotonic() < end, [p for p in pids if alive(p)]
@@ -84,15 +84,20 @@ time.sleep(100)
     wait_gone(pids_of(lines))
 
 
-def test_the_chief_decides_and_others_get_a_while():
-    lines = up(["--workers", "3", "--grace", "1"], """
+def test_the_chief_decides_and_others_get_a_while(tmp_path):
+    lines = up(["--workers", "3", "--grace", "5"], """
 print("pid=%d" % os.getpid())
+def said(who): return os.path.exists(sys.argv[1] + who)
+open(sys.argv[1] + "/" + str(task["index"]), "w").close()
+if name == "worker/0":
+    while not (said("/1") and said("/2")): time.sleep(0.01)  # the while begins when the chief ends, however late the others came
+    open(sys.argv[1] + "/ends", "w").close()
 if name == "worker/1":
-    time.sleep(0.3)
+    while not said("/ends"): time.sleep(0.01)
     print("ended by itself")
 if name == "worker/2":
-    time.sleep(100)
-""")
+    time.sleep(200)
+""", str(tmp_path))
     assert any(line.startswith("worker/1") and "ended by itself" in line for line in lines)
     assert any("have not ended by themselves" in line for line in lines)
     assert len(pids_of(lines)) == 3
@@ -174,11 +179,11 @@ def test_wrong_usage_is_told(rill):
 def test_stop_ends_a_cluster(rill):
     with Cluster({"ps": 2, "worker": 1}) as cluster:
         rill("stop", "--task-only", cluster.target("ps", 1))
-        assert cluster.task("ps", 1).process.wait(20) == 0
+        assert cluster.task("ps", 1).process.wait(60) == 0
         assert cluster.task("ps", 0).running and cluster.task("worker", 0).running
         told = rill("stop", cluster.target("worker", 0), code=1)
         assert "not told: /job:ps/replica:0/task:1 at " + cluster.spec["ps"][1] in told.err
-        assert [t.process.wait(20) for t in cluster.tasks.values()] == [0, 0, 0]
+        assert [t.process.wait(60) for t in cluster.tasks.values()] == [0, 0, 0]
 
 
 def test_ps_tasks_end_when_all_that_compute_are_done():
@@ -188,11 +193,11 @@ def test_ps_tasks_end_when_all_that_compute_are_done():
     with Cluster({"ps": 1, "worker": 2}) as cluster:
         with grpc.insecure_channel(cluster.spec["ps"][0]) as channel:
             done = channel.unary_unary("/rill.JobService/Done")
-            done(wire.message(_1="/job:worker/replica:0/task:1"), timeout=20)
-            done(wire.message(_1="/job:worker/replica:0/task:1"), timeout=20)
+            done(wire.message(_1="/job:worker/replica:0/task:1"), timeout=60)
+            done(wire.message(_1="/job:worker/replica:0/task:1"), timeout=60)
             with pytest.raises(grpc.RpcError, match="task:7 is not a task of this cluster"):
-                done(wire.message(_1="/job:worker/replica:0/task:7"), timeout=20)
+                done(wire.message(_1="/job:worker/replica:0/task:7"), timeout=60)
             assert cluster.task("ps", 0).running
-            done(wire.message(_1="/job:worker/replica:0/task:0"), timeout=20)
-        assert cluster.task("ps", 0).process.wait(20) == 0
+            done(wire.message(_1="/job:worker/replica:0/task:0"), timeout=60)
+        assert cluster.task("ps", 0).process.wait(60) == 0
         assert cluster.task("worker", 0).running

@@ -2,77 +2,23 @@
 import glob
 import json
 import os
-import queue
 import re
 import shutil
 import subprocess
 import sys
-import threading
-import time
 
 import pytest
 import tensorflow.compat.v1 as tf
 
 from cluster_process import RILL, ROOT
+from program import Program
 
 MODE = os.environ.get("MODE", "release")
 PORT = 2222
-SECONDS = 60  # that any one thing may take
 
 
 def ip(*words):
     subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
-
-
-class Program:
-    """A process on a machine; its output, as it comes."""
-
-    def __init__(self, machine, command, environment=None):
-        self.process = subprocess.Popen(["ip", "netns", "exec", machine.namespace, *map(str, command)], cwd=ROOT, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(os.environ, **(environment or {})))
-        self.lines, self._new = [], queue.Queue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self._new.put(line)
-        self._new.put(None)
-
-    def _next(self, end):
-        try:
-            line = self._new.get(timeout=max(end - time.monotonic(), 0.01))
-        except queue.Empty:
-            raise AssertionError("nothing came in time\n" + self.text()) from None
-        if line is not None:
-            self.lines.append(line)
-        return line
-
-    def text(self):
-        return "".join(self.lines)
-
-    def wait_for(self, pattern):
-        """The first line from here on with the pattern."""
-        end = time.monotonic() + SECONDS
-        while True:
-            line = self._next(end)
-            assert line is not None, "ended without %r\n%s" % (pattern, self.text())
-            if re.search(pattern, line):
-                return line
-
-    def finish(self, code=0):
-        end = time.monotonic() + SECONDS
-        while self._next(end) is not None:
-            pass
-        assert self.process.wait(10) == code, self.text()
-        assert "Sanitizer" not in self.text() and "runtime error:" not in self.text(), self.text()
-        return self.text()
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-        self._reader.join()
-        self.process.stdout.close()
 
 
 class Machine:
@@ -97,7 +43,7 @@ class Machine:
         ip("-n", self.network.switch, "link", "set", self.cable, "up" if is_in else "down")
 
     def start(self, *command, environment=None):
-        program = Program(self, command, environment)
+        program = Program(["ip", "netns", "exec", self.namespace, *command], environment)
         self.network.programs.append(program)
         return program
 
@@ -189,7 +135,7 @@ def test_digits_in_step(built, machines, tmp_path, how):
 @pytest.mark.parametrize("how", HOW)
 def test_managed(built, machines, tmp_path, how):
     outs = [p.finish() for p in HOW[how](machines, built("managed"), "--steps=300", "--logdir=%s" % tmp_path)]
-    ends = re.findall(r"(worker:\d) stopped at step (\d+), accuracy of the last batch ([\d.]+)", "".join(outs))
+    ends = re.findall(r"(worker:\d) stopped at step (\d+), held-out accuracy ([\d.]+)", "".join(outs))
     assert sorted(name for name, _, _ in ends) == ["worker:0", "worker:1"], outs
     assert all(int(step) >= 299 for _, step, _ in ends) and any(float(a) > 0.8 for _, _, a in ends), ends
     assert saved_step(tmp_path) >= 300
@@ -247,7 +193,7 @@ def test_a_task_in_step_cut_off_for_a_while(built, machines, tmp_path, cut):
 
 def test_a_short_cut_is_not_noticed(built, machines):
     """Shorter than the time after which silence means something: no connection breaks."""
-    ps, chief, worker = start_apart(machines, built("managed"), "--steps=3000")
+    ps, chief, worker = start_apart(machines, built("managed"), "--steps=3000", "--keepalive=100")
     worker.wait_for(r"step \d+  loss")
     machines[2].plug(False)
     chief.wait_for(r"step \d+  loss")
