@@ -159,14 +159,9 @@ void TF_GraphCopyFunction(TF_Graph *g, const TF_Function *func, const TF_Functio
         return;
     }
     pthread_mutex_lock(&g->mutex);
-    const char *known = strmap_get(&g->gradients, str_of(func->name));
-    Error *err = NULL;
-    if (grad && known && strcmp(known, grad->name) != 0)
-        err = error_invalid("Cannot assign gradient function '%s' to '%s' because it already has gradient function '%s'", grad->name, func->name, known);
+    Error *err = grad ? function_set_gradient(g->functions, str_of(func->name), str_of(grad->name)) : NULL;
     if (!err) err = add_function(g, func);
     if (!err && grad) err = add_function(g, grad);
-    if (!err && grad && !known)
-        strmap_put(&g->gradients, arena_str(g->graph->arena, str_of(func->name)), (void *)arena_str(g->graph->arena, str_of(grad->name)).ptr);
     pthread_mutex_unlock(&g->mutex);
     status_take(status, err);
 }

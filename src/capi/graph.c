@@ -43,7 +43,6 @@ static void graph_destroy(TF_Graph *g) {
     for (int i = 0; i < g->op_count; i++) operation_free(g->ops[i]);
     free(g->ops);
     free(g->sessions);
-    strmap_clear(&g->gradients);
     if (g->loop) free(g->loop->inputs);
     free(g->loop);
     shape_info_free(g->shapes);
@@ -272,22 +271,6 @@ TF_Operation *TF_GraphNextOperation(TF_Graph *g, size_t *pos) {
     return op;
 }
 
-/* FunctionDefLibrary: function=1 gradient=2 (GradientDef: function_name=1 gradient_func=2). */
-static void encode_library(const TF_Graph *g, StrBuf *out) {
-    function_library_encode(g->functions, out);
-    size_t at = 0;
-    Str name;
-    void *gradient;
-    StrBuf def = {0};
-    while (strmap_next(&g->gradients, &at, &name, &gradient)) {
-        def.len = 0;
-        wire_put_bytes(&def, 1, name);
-        wire_put_bytes(&def, 2, str_of(gradient));
-        wire_put_bytes(out, 2, strbuf_str(&def));
-    }
-    strbuf_clear(&def);
-}
-
 static void encode_versions(const Graph *g, StrBuf *out) {
     wire_put_uint(out, 1, (uint64_t)g->producer);
     if (g->min_consumer) wire_put_uint(out, 2, (uint64_t)g->min_consumer);
@@ -301,7 +284,7 @@ void graph_encode_locked(const TF_Graph *g, int first, StrBuf *out) {
         wire_put_bytes(out, 1, strbuf_str(&part));
     }
     part.len = 0;
-    encode_library(g, &part);
+    function_library_encode(g->functions, &part);
     if (part.len) wire_put_bytes(out, 2, strbuf_str(&part));
     part.len = 0;
     encode_versions(g->graph, &part);

@@ -38,7 +38,6 @@ struct TF_Graph {
     Graph *graph;
     FunctionLibrary *functions;
     ShapeInfo *shapes;
-    StrMap gradients; /* by function name: the name of its gradient, both in the graph's arena */
     TF_Operation **ops; /* by node id */
     int op_count;
     size_t op_capacity;

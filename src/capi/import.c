@@ -191,21 +191,6 @@ static Error *check_options(const TF_Graph *g, const TF_ImportGraphDefOptions *o
     return NULL;
 }
 
-/* Gradients that the library knows of functions. FunctionDefLibrary: gradient=2 (function_name=1 gradient_func=2). */
-static void keep_gradients(TF_Graph *g, Str library) {
-    WireReader r = wire_reader(library);
-    while (wire_next(&r)) {
-        if (r.field != 2 || r.type != WIRE_BYTES) continue;
-        Str name = STR(""), gradient = STR("");
-        WireReader def = wire_reader(r.bytes);
-        while (wire_next(&def)) {
-            if (def.field == 1 && def.type == WIRE_BYTES) name = def.bytes;
-            if (def.field == 2 && def.type == WIRE_BYTES) gradient = def.bytes;
-        }
-        strmap_put(&g->gradients, arena_str(g->graph->arena, name), (void *)arena_str(g->graph->arena, gradient).ptr);
-    }
-}
-
 static Error *add_nodes(Import *im) {
     TF_Graph *g = im->graph;
     int first = g->graph->node_count;
@@ -233,7 +218,6 @@ static Error *import_locked(TF_Graph *g, Str graph_def, const TF_ImportGraphDefO
         g->graph->min_consumer = min_consumer;
     } else {
         find_missing(&im, results);
-        keep_gradients(g, im.library);
         g->graph->producer = im.producer < producer ? im.producer : producer;
         g->graph->min_consumer = im.min_consumer > min_consumer ? im.min_consumer : min_consumer;
     }

@@ -7,6 +7,7 @@
 
 #include "base/float16.h"
 #include "base/memory.h"
+#include "graph/function.h"
 #include "graph/graph_def.h"
 
 DataType output_dtype(Output x) {
@@ -127,6 +128,8 @@ static void copy_attrs(Builder *b, Node *n, const OpInfo *info) {
 Node *b_node(Builder *b, const char *op, const Output *inputs, int count) {
     Node *n = NULL;
     const OpInfo *info = op_find(str_of(op));
+    const Function *function = !info && b->g->functions ? function_find(b->g->functions, str_of(op)) : NULL;
+    if (function) info = function->info;
     if (b->error) goto out;
     if (!info) b_fail(b, error_unimplemented("Gradients need the op %s, which is not registered", op));
     for (int i = 0; i < count; i++)

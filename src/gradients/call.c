@@ -244,6 +244,30 @@ static void add_backward(Builder *b, Call *c) {
         if (c->types[i] != DT_INVALID) rule_set(c->r, c->first + i, output_of(n, at++));
 }
 
+/* ---- Functions with gradients of their own ---- */
+
+/* A call of it: with the arguments, and the gradients by all results. */
+static void call_gradient(Builder *b, Call *c, Str gradient) {
+    Arena *a = b->g->arena;
+    int attr_count = func_attrs(c->functions[0], NULL, 0), count = c->arg_count + c->ret_count;
+    Attr *attrs = arena_calloc(a, (size_t)attr_count, sizeof *attrs);
+    Output *inputs = arena_calloc(a, (size_t)count, sizeof *inputs);
+    for (int i = 0; i < c->arg_count; i++) inputs[i] = rule_in(c->r, i);
+    for (int i = 0; i < c->ret_count; i++)
+        inputs[c->arg_count + i] = c->given[i] ? rule_dy(c->r, i) : b_zeros_like(b, rule_out(c->r, i));
+    const Function *f = function_find(c->lib, gradient);
+    if (!f) b_fail(b, error_not_found("Gradient function %.*s is not in the library", STR_ARG(gradient)));
+    func_attrs(c->functions[0], attrs, attr_count);
+    for (int i = 0; f && i < attr_count; i++)
+        if (op_attr(f->info, attrs[i].name)) b_with(b, arena_str(a, attrs[i].name).ptr, attrs[i].value);
+    Node *n = b_node(b, arena_str(a, gradient).ptr, inputs, count);
+    if (n && n->output_count != c->arg_count)
+        b_fail(b, error_invalid("Gradient function %.*s returns %d values for %d arguments", STR_ARG(gradient),
+                                n->output_count, c->arg_count));
+    for (int i = 0; !b->error && i < c->arg_count; i++)
+        if (c->wanted[i]) rule_set(c->r, i, output_of(n, i));
+}
+
 static void call_grad(Builder *b, Rule *r) {
     Arena *a = b->g->arena;
     Call c = {.r = r, .node = (Node *)rule_node(r), .lib = b->g->functions};
@@ -257,6 +281,11 @@ static void call_grad(Builder *b, Rule *r) {
     for (int i = 0; i < c.ret_count; i++) c.given[i] = rule_has_dy(r, i);
     for (int i = 0; i < c.arg_count; i++) c.wanted[i] = rule_wants(r, c.first + i);
     Error *err = read_functions(&c, a);
+    Str own = err || c.first ? STR("") : function_gradient(c.lib, func_name(c.functions[0]));
+    if (own.len) {
+        call_gradient(b, &c, own);
+        return;
+    }
     if (!err) err = differentiate(&c);
     b_fail(b, err);
     for (int i = 0; i < c.arg_count; i++) any |= c.types[i] != DT_INVALID;

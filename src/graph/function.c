@@ -1,5 +1,6 @@
 /* function.c: functions read from FunctionDefLibrary, and their bodies instantiated.
 
+   FunctionDefLibrary: function=1 gradient=2 (GradientDef: function_name=1 gradient_func=2).
    FunctionDef: signature=1 (OpDef) node_def=3 ret=4 (map) attr=5 (map) control_ret=6 (map). Inside a body an input is "arg",
    "node:output_name:position" or "^node". */
 #include "graph/function.h"
@@ -14,6 +15,7 @@
 struct FunctionLibrary {
     Arena *arena;
     StrMap by_name;
+    StrMap gradients; /* by function name: the name of its gradient, a string of the arena */
     Function **functions;
     int count;
     size_t capacity;
@@ -28,6 +30,7 @@ FunctionLibrary *function_library_new(void) {
 void function_library_free(FunctionLibrary *lib) {
     if (!lib) return;
     strmap_clear(&lib->by_name);
+    strmap_clear(&lib->gradients);
     free(lib->functions);
     arena_free(lib->arena);
     free(lib);
@@ -116,17 +119,59 @@ static Error *add_function(FunctionLibrary *lib, Str def) {
     return NULL;
 }
 
+Str function_gradient(const FunctionLibrary *lib, Str name) {
+    const char *found = strmap_get(&lib->gradients, name);
+    return found ? str_of(found) : STR("");
+}
+
+Error *function_set_gradient(FunctionLibrary *lib, Str name, Str gradient) {
+    Str known = function_gradient(lib, name);
+    if (known.len && !str_eq(known, gradient))
+        return error_invalid("Cannot assign gradient function '%.*s' to '%.*s' because it already has gradient function '%.*s'", STR_ARG(gradient), STR_ARG(name), STR_ARG(known));
+    if (!known.len && gradient.len) strmap_put(&lib->gradients, arena_str(lib->arena, name), (void *)arena_str(lib->arena, gradient).ptr);
+    return NULL;
+}
+
+static Error *add_gradient(FunctionLibrary *lib, Str def) {
+    Str name = STR(""), gradient = STR("");
+    WireReader r = wire_reader(def);
+    while (wire_next(&r)) {
+        if (r.field == 1 && r.type == WIRE_BYTES) name = r.bytes;
+        if (r.field == 2 && r.type == WIRE_BYTES) gradient = r.bytes;
+    }
+    return r.failed ? error_invalid("Malformed GradientDef of '%.*s'", STR_ARG(name)) : function_set_gradient(lib, name, gradient);
+}
+
+Str function_callee(const FunctionLibrary *lib, const Node *n) {
+    Str value, function;
+    if (node_is(n, "PartitionedCall") || node_is(n, "StatefulPartitionedCall")) return node_attr(n, "f", &value) && attr_func(value, &function) ? func_name(function) : STR("");
+    return lib && function_find(lib, n->op) ? n->op : STR("");
+}
+
 Error *function_library_add(FunctionLibrary *lib, Str library) {
     Error *err = NULL;
     WireReader r = wire_reader(library);
-    while (!err && wire_next(&r))
+    while (!err && wire_next(&r)) {
         if (r.field == 1 && r.type == WIRE_BYTES) err = add_function(lib, r.bytes);
+        if (r.field == 2 && r.type == WIRE_BYTES) err = add_gradient(lib, r.bytes);
+    }
     if (!err && r.failed) err = error_invalid("Malformed FunctionDefLibrary");
     return err;
 }
 
 void function_library_encode(const FunctionLibrary *lib, StrBuf *out) {
     for (int i = 0; i < lib->count; i++) wire_put_bytes(out, 1, lib->functions[i]->def);
+    size_t at = 0;
+    Str name;
+    void *gradient;
+    StrBuf def = {0};
+    while (strmap_next(&lib->gradients, &at, &name, &gradient)) {
+        def.len = 0;
+        wire_put_bytes(&def, 1, name);
+        wire_put_bytes(&def, 2, str_of(gradient));
+        wire_put_bytes(out, 2, strbuf_str(&def));
+    }
+    strbuf_clear(&def);
 }
 
 Str function_reference(Arena *arena, const Node *call) {

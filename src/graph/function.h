@@ -16,10 +16,17 @@ void function_library_free(FunctionLibrary *lib);
 const Function *function_find(const FunctionLibrary *lib, Str name); /* NULL when unknown */
 int function_count(const FunctionLibrary *lib);
 const Function *function_at(const FunctionLibrary *lib, int i); /* in the order they were added */
-/* Adds the functions of a serialised FunctionDefLibrary; the same function again is fine, another of that name is not. */
+/* Adds the functions of a serialised FunctionDefLibrary and what it says of their gradients; the same again is fine, another function or gradient
+ * of that name is not. */
 Error *function_library_add(FunctionLibrary *lib, Str library) MUST_CHECK;
 /* The whole library, or the part that `roots` need, serialised. */
 void function_library_encode(const FunctionLibrary *lib, StrBuf *out);
+
+/* The function that computes the gradient of another, from its arguments and the gradients by its results; empty: it is derived from the body. */
+Str function_gradient(const FunctionLibrary *lib, Str name);
+Error *function_set_gradient(FunctionLibrary *lib, Str name, Str gradient) MUST_CHECK;
+/* The name of the function that a node calls, by its own op or by PartitionedCall; empty when it is no call. */
+Str function_callee(const FunctionLibrary *lib, const Node *n);
 
 /* For a node whose op is a function's name: the NameAttrList of the function with the node's attributes. */
 Str function_reference(Arena *arena, const Node *call);

@@ -48,7 +48,13 @@ static bool wants_lowering(const Node *n) {
 
 typedef enum Functional { NOT_FUNCTIONAL, CALL, IF, CASE, WHILE } Functional;
 
+/* A call that is to be differentiated stays one when its function has a gradient of its own. */
+static bool keeps_gradient(const Lowerer *l, const Node *n) {
+    return l->all && l->lib && function_gradient(l->lib, function_callee(l->lib, n)).len;
+}
+
 static Functional functional_kind(const Lowerer *l, const Node *n) {
+    if (keeps_gradient(l, n)) return NOT_FUNCTIONAL;
     if (node_is(n, "PartitionedCall") || node_is(n, "StatefulPartitionedCall") || node_is(n, "SymbolicGradient")) return CALL;
     bool lower = l->all || wants_lowering(n);
     if (node_is(n, "If") || node_is(n, "StatelessIf")) return lower && n->input_types[0] == DT_BOOL ? IF : NOT_FUNCTIONAL;

@@ -54,6 +54,7 @@ static Error *check_plain(const FunctionLibrary *lib, const Graph *g) {
         "PartitionedCall", "StatefulPartitionedCall", "SymbolicGradient", "If", "StatelessIf", "Case", "StatelessCase",
         "While",           "StatelessWhile"};
     for (int i = 0; i < g->node_count; i++) {
+        if (function_gradient(lib, function_callee(lib, g->nodes[i])).len) continue; /* which is called: nothing is derived */
         bool functional = function_find(lib, g->nodes[i]->op) != NULL;
         for (size_t j = 0; !functional && j < sizeof ops / sizeof *ops; j++) functional = node_is(g->nodes[i], ops[j]);
         if (functional)
@@ -97,11 +98,10 @@ static Error *differentiate(FunctionBody *body, const Output *results, int resul
     return err;
 }
 
-static Error *instantiate(const FunctionLibrary *lib, Str name_attr_list, FunctionBody **out) {
-    const Function *f = function_find(lib, func_name(name_attr_list));
-    if (!f)
-        return error_not_found("Function %.*s of a SymbolicGradient is not in the library",
-                               STR_ARG(func_name(name_attr_list)));
+/* The body of function `name` with the attributes of the reference. */
+static Error *instantiate(const FunctionLibrary *lib, Str name, Str name_attr_list, FunctionBody **out) {
+    const Function *f = function_find(lib, name);
+    if (!f) return error_not_found("Function %.*s of a SymbolicGradient is not in the library", STR_ARG(name));
     int count = func_attrs(name_attr_list, NULL, 0);
     Attr *attrs = xcalloc((size_t)count, sizeof *attrs);
     func_attrs(name_attr_list, attrs, count);
@@ -114,12 +114,14 @@ Error *symbolic_gradient_body(const FunctionLibrary *lib, Str name_attr_list, in
     if (nesting > MAX_NESTING)
         return error_invalid("The gradient of function %.*s needs gradients of gradients, more than %d deep",
                              STR_ARG(func_name(name_attr_list)), MAX_NESTING);
+    Str own = function_gradient(lib, func_name(name_attr_list));
+    if (own.len) return instantiate(lib, own, name_attr_list, out);
     FunctionBody *function = NULL, *body = xcalloc(1, sizeof *body);
     Graph *lowered = NULL;
     Output *results = NULL;
     body->graph = graph_new();
     body->graph->functions = (FunctionLibrary *)lib;
-    Error *err = instantiate(lib, name_attr_list, &function);
+    Error *err = instantiate(lib, func_name(name_attr_list), name_attr_list, &function);
     if (!err) err = graph_lower_all(function->graph, nesting, &lowered);
     if (!err) err = check_plain(lib, lowered);
     if (!err) err = clone(lowered, body->graph);

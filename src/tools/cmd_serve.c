@@ -15,7 +15,7 @@
 
 typedef struct Options {
     const char *cluster, *job, *ps_hosts, *worker_hosts, *chief_hosts, *listen;
-    int64_t task, cpu_devices, threads, session_timeout_s, max_sessions, max_message_mb;
+    int64_t task, cpu_devices, threads, session_timeout_s, max_sessions, max_message_mb, keepalive_s;
     bool verbose, help;
 } Options;
 
@@ -91,7 +91,9 @@ static Error *serve(Options *o) {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the op that writes it */
     raise_file_limit();
-    err = transport_grpc_new(&(GrpcOptions){.max_message_bytes = (size_t)o->max_message_mb << 20}, &transport);
+    int64_t keepalive_ms = o->keepalive_s * 1000;
+    GrpcOptions grpc = {.max_message_bytes = (size_t)o->max_message_mb << 20, .keepalive_ms = keepalive_ms, .keepalive_timeout_ms = keepalive_ms, .connect_timeout_ms = keepalive_ms};
+    err = transport_grpc_new(&grpc, &transport);
     if (err) goto out;
     ServerConfig config = {
         .cluster = &spec,
@@ -137,6 +139,7 @@ int cmd_serve(int argc, char **argv) {
         {"session-timeout", FLAG_INT, &o.session_timeout_s, "SECONDS", "how long a new session waits for missing tasks (60)"},
         {"max-sessions", FLAG_INT, &o.max_sessions, "N", "client sessions at a time (1000)"},
         {"max-message-mb", FLAG_INT, &o.max_message_mb, "N", "largest message taken, in MiB (2047); a larger one gets ResourceExhausted"},
+        {"keepalive", FLAG_INT, &o.keepalive_s, "SECONDS", "a machine silent for so long is asked, and given up after as long again (20)"},
         {"verbose", FLAG_BOOL, &o.verbose, NULL, "log more"},
         {"help", FLAG_BOOL, &o.help, NULL, "print this"},
         {0},
@@ -156,6 +159,10 @@ int cmd_serve(int argc, char **argv) {
     }
     if (o.max_message_mb < 0 || o.max_message_mb > 2047) {
         fprintf(stderr, "rill serve: --max-message-mb %lld is not between 1 and 2047; try rill serve --help\n", (long long)o.max_message_mb);
+        return EXIT_USAGE;
+    }
+    if (o.keepalive_s < 0 || o.keepalive_s > 86400) {
+        fprintf(stderr, "rill serve: --keepalive %lld is not between 1 and 86400; try rill serve --help\n", (long long)o.keepalive_s);
         return EXIT_USAGE;
     }
     if (o.verbose) log_set_level(LOG_DEBUG);

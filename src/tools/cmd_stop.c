@@ -57,27 +57,13 @@ int cmd_stop(int argc, char **argv) {
         {"help", FLAG_BOOL, &help, NULL, "print this"},
         {0},
     };
-    int next = argc;
-    Error *err = flags_parse(flags, argc, argv, 1, &next);
-    if (!err && !help && next + 1 != argc) err = error_invalid("give one address, grpc://HOST:PORT");
-    if (err) {
-        fprintf(stderr, "rill stop: %s\n", err->message);
-        error_free(err);
-        return EXIT_USAGE;
-    }
-    if (help) {
-        puts("usage: rill stop [--task-only] [--json] grpc://HOST:PORT\n\nEnds every task of the cluster that the given task belongs to, as by SIGTERM. Exit code 1 when one could not be told.\n");
-        flags_print(flags);
-        return 0;
-    }
-    const char *address = strncmp(argv[next], "grpc://", 7) == 0 ? argv[next] + 7 : argv[next];
+    const char *usage = "stop [--task-only] [--json] grpc://HOST:PORT\n\nEnds every task of the cluster that the given task belongs to, as by SIGTERM. Exit code 1 when one could not be told.\n", *target = NULL;
+    int count = 0, code = 0;
+    if (!command_parse(flags, usage, argc, argv, &target, 1, 1, &count, &code)) return code;
     Transport *t = NULL;
-    err = transport_grpc_new(NULL, &t);
-    if (err) {
-        fprintf(stderr, "rill stop: %s\n", err->message);
-        error_free(err);
-        return EXIT_FAILURE;
-    }
+    Error *err = transport_grpc_new(NULL, &t);
+    if (err) return command_failed("stop", err);
+    const char *address = strncmp(target, "grpc://", 7) == 0 ? target + 7 : target;
     int failed = stop(t, address, only_this, as_json);
     transport_free(t);
     return failed ? EXIT_FAILURE : 0;

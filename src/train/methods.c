@@ -170,6 +170,22 @@ static TF_Operation *sparse_adam(MethodState *m, const MethodRow *row, const Ril
     return rill_operation(g, "AssignSubVariableOp", NULL, (RillTensor[]){d->variable->parts[d->part].handle, step}, 2, NULL, 0);
 }
 
+static RillTensor gathered(MethodState *m, const RillGradient *d, RillTensor slot) {
+    return rill_op(m->g, "ResourceGather", NULL, (RillTensor[]){slot, d->indices}, 2, (RillAttr[]){RILL_TYPE("dtype", d->variable->type)}, 1);
+}
+
+/* Rows without a gradient stay as they are, their slots too. */
+static TF_Operation *sparse_adamax(MethodState *m, const MethodRow *row, const RillGradient *d, const RillTensor *slots) {
+    RillGraph *g = m->g;
+    RillTensor rate = rill_div(g, rate_of(m, d), rill_sub(g, number(m, d, 1), rill_cast(g, m->power1->value, d->variable->type)));
+    RillTensor mean = rill_add(g, rill_scale(g, gathered(m, d, slots[0]), m->beta1), rill_scale(g, d->values, 1 - m->beta1));
+    RillTensor most = rill_binary(g, "Maximum", rill_scale(g, gathered(m, d, slots[1]), m->beta2), rill_unary(g, "Abs", d->values));
+    RillTensor step = rill_div(g, rill_mul(g, rate, mean), rill_add(g, most, number(m, d, or_default(m->o->epsilon, row->epsilon))));
+    TF_Operation *done[] = {scatter(g, "ResourceScatterUpdate", slots[0], d->indices, mean), scatter(g, "ResourceScatterUpdate", slots[1], d->indices, most),
+                            scatter(g, "ResourceScatterSub", d->variable->parts[d->part].handle, d->indices, step)};
+    return rill_group(g, "adamax", done, 3);
+}
+
 /* Each row once, with the sum of its gradients. */
 static RillGradient summed(RillGraph *g, const RillGradient *d) {
     RillGradient out = *d;
@@ -196,7 +212,5 @@ TF_Operation *method_apply(MethodState *m, const RillGradient *gradient) {
         return scatter(g, "ResourceScatterSub", gradient->variable->parts[gradient->part].handle, gradient->indices, rill_mul(g, gradient->values, rate_of(m, gradient)));
     RillGradient d = summed(g, gradient);
     if (row->sparse) return apply_row(m, row, &d, slots, row->sparse, row->sparse_inputs);
-    if (m->o->method == RILL_ADAM) return sparse_adam(m, row, &d, slots);
-    rill_graph_fail(g, TF_UNIMPLEMENTED, "AdaMax has no sparse form, which the gradient of %s needs", gradient->variable->name);
-    return NULL;
+    return m->o->method == RILL_ADAM ? sparse_adam(m, row, &d, slots) : sparse_adamax(m, row, &d, slots);
 }

@@ -176,6 +176,85 @@ static void a_function_with_a_side_effect(void **state) {
     TF_DeleteStatus(s);
 }
 
+/* ---- Gradients of their own ---- */
+
+static TF_Function *float_function(const char *name, int inputs, TF_Output (*body)(TF_Graph *, const TF_Output *, TF_Status *), TF_Status *s) {
+    static const char *const names[] = {"a", "b"};
+    TF_Graph *g = TF_NewGraph();
+    TF_Output in[2], result;
+    for (int i = 0; i < inputs; i++) in[i] = out(placeholder(g, names[i], TF_FLOAT, s));
+    result = body(g, in, s);
+    TF_Function *f = TF_GraphToFunction(g, name, 0, -1, NULL, inputs, in, 1, &result, NULL, NULL, NULL, s);
+    expect_ok(s);
+    TF_DeleteGraph(g);
+    return f;
+}
+
+static TF_Output square_of(TF_Graph *g, const TF_Output *in, TF_Status *s) {
+    return out(unary(g, "Square", "square", in[0], s));
+}
+
+/* Not what the body gives: 100 dy. */
+static TF_Output hundredfold(TF_Graph *g, const TF_Output *in, TF_Status *s) {
+    return out(binary(g, "Mul", "times", in[1], out(constant(g, "hundred", float_tensor(100), s)), s));
+}
+
+static TF_Operation *partitioned_call(TF_Graph *g, const char *function, const char *name, TF_Output x, TF_Status *s) {
+    TF_DataType type = TF_FLOAT;
+    TF_OperationDescription *d = TF_NewOperation(g, "PartitionedCall", name);
+    TF_AddInputList(d, &x, 1);
+    TF_SetAttrTypeList(d, "Tin", &type, 1);
+    TF_SetAttrTypeList(d, "Tout", &type, 1);
+    TF_SetAttrFuncName(d, "f", function, strlen(function));
+    TF_Operation *op = TF_FinishOperation(d, s);
+    expect_ok(s);
+    return op;
+}
+
+static void a_gradient_that_is_given_is_used(void **state) {
+    (void)state;
+    TF_Status *s = TF_NewStatus();
+    TF_Function *square = float_function("Squared", 1, square_of, s), *gradient = float_function("SquaredGrad", 2, hundredfold, s);
+    TF_Graph *g = TF_NewGraph();
+    TF_GraphCopyFunction(g, square, gradient, s);
+    expect_ok(s);
+    TF_GraphCopyFunction(g, square, gradient, s); /* the same again */
+    expect_ok(s);
+    assert_int_equal(TF_GraphNumFunctions(g), 2);
+    TF_GraphCopyFunction(g, square, square, s);
+    expect_code(s, TF_INVALID_ARGUMENT, "already has gradient function 'SquaredGrad'");
+    TF_Operation *x = placeholder(g, "x", TF_FLOAT, s);
+    TF_Output y = out(unary(g, "Neg", "neg", out(partitioned_call(g, "Squared", "y", out(x), s)), s)), from = out(x), dx;
+    TF_AddGradients(g, &y, 1, &from, 1, NULL, s, &dx);
+    expect_ok(s);
+    TF_Buffer *def = TF_NewBuffer();
+    TF_GraphToGraphDef(g, def, s);
+    expect_ok(s);
+    TF_Graph *copy = TF_NewGraph(); /* the library goes with the graph */
+    TF_ImportGraphDefOptions *options = TF_NewImportGraphDefOptions();
+    TF_GraphImportGraphDef(copy, def, options, s);
+    expect_ok(s);
+    TF_Graph *graphs[] = {g, copy};
+    for (int i = 0; i < 2; i++) {
+        TF_Output fed = out(TF_GraphOperationByName(graphs[i], "x")), got = {TF_GraphOperationByName(graphs[i], TF_OperationName(dx.oper)), dx.index};
+        TF_Tensor *value = float_tensor(3), *result = NULL;
+        TF_Session *session = new_session(graphs[i], NULL, s);
+        TF_SessionRun(session, NULL, &fed, &value, 1, &got, &result, 1, NULL, 0, NULL, s);
+        expect_ok(s);
+        assert_float_equal(float_of(result), -100, 1e-4); /* the body's own would be -6 */
+        TF_DeleteTensor(value);
+        TF_DeleteTensor(result);
+        end_session(session, s);
+    }
+    TF_DeleteImportGraphDefOptions(options);
+    TF_DeleteBuffer(def);
+    TF_DeleteGraph(copy);
+    TF_DeleteGraph(g);
+    TF_DeleteFunction(square);
+    TF_DeleteFunction(gradient);
+    TF_DeleteStatus(s);
+}
+
 /* ---- Loops ---- */
 
 /* while (a < limit) { a = a + b; b = b } */
@@ -395,6 +474,7 @@ int main(void) {
         cmocka_unit_test(a_function_goes_through_a_message),
         cmocka_unit_test(names_inside_of_a_function),
         cmocka_unit_test(a_function_with_a_side_effect),
+        cmocka_unit_test(a_gradient_that_is_given_is_used),
         cmocka_unit_test(a_loop_runs),
         cmocka_unit_test(a_body_may_hold_constants),
         cmocka_unit_test(loops_that_are_not_whole),

@@ -56,6 +56,31 @@ def test_gradients_of_a_function(python, v1, rill):
         np.testing.assert_allclose(got, want, rtol=1e-10)
 
 
+def test_a_gradient_of_its_own_is_called(rill):
+    """Of a function, of one that another calls, and in a loop: what the library says, not what the body would give."""
+    @function.Defun(tf.float64, tf.float64, tf.float64)
+    def own_gradient(x, y, dy):
+        return dy * 100.0 * y, dy * x * x
+
+    @function.Defun(tf.float64, tf.float64, grad_func=own_gradient)
+    def own(x, y):
+        return tf.sin(x) * y
+
+    @function.Defun(tf.float64, tf.float64)
+    def outer(x, y):
+        return own(x * 2.0, y) * y
+
+    with tf.Graph().as_default() as graph:
+        x, y = tf.constant(values(3)), tf.constant(values(3, seed=1))
+        looped = tf.while_loop(lambda i, a: i < 3, lambda i, a: [i + 1, tf.reshape(own(a, y), [3])], [0, x])[1]
+        found = [g for f in (own, outer) for g in tf.gradients(f(x, y), [x, y])] + tf.gradients(looped, [x, y])
+    assert graph.as_graph_def().library.gradient
+    expected = run(graph, found, "", None)
+    np.testing.assert_allclose(expected[0], 100 * values(3, seed=1))
+    for got, want in zip(run(graph, found, rill, None), expected):
+        np.testing.assert_allclose(got, want, rtol=1e-10)
+
+
 def test_inside_of_a_function_that_is_called_at_run_time(rill):
     with tf.Graph().as_default() as graph:
         f = defun(product, 2)

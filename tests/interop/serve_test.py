@@ -55,6 +55,7 @@ def test_several_cpu_devices():
     (["--cluster", "{\"ps\": [\"127.0.0.1:1\"]}", "--job", "worker", "--task", "0"], "worker:0 is not in the cluster"),
     (["--cluster", "/no/such/file", "--job", "ps", "--task", "0"], "/no/such/file"),
     (["--no-such-flag"], "--no-such-flag"),
+    (["--keepalive", "-1"], "--keepalive -1 is not between 1 and 86400"),
 ])
 def test_a_mistake_is_named(flags, said):
     done = subprocess.run([RILL, "serve"] + flags, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, env={})

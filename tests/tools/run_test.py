@@ -161,3 +161,4 @@ def test_the_wheel_holds_all_it_needs(tmp_path):
     out = run(python, "-c", "import rill; s = rill.Server({'local': ['localhost:0']}); print(s.target); s.stop()")
     assert re.search(r"grpc://localhost:\d+", out)
     assert "rill 0.1.0" in run(tmp_path / "empty" / "bin" / "rill", "version")
+    assert "held-out accuracy" in run(tmp_path / "empty" / "bin" / "rill", "demo", "--steps=10", "--workers=1")

@@ -172,7 +172,9 @@ def test_wrong_usage_is_told(rill):
     assert "--client needs a command" in rill("up", "--client", code=2).err
     assert "--restart" in rill("up", "--restart", "-1", code=2).err
     assert "cannot be run" in rill("up", "--workers", "1", "--", "/no/such/program", code=127).out
-    assert "give one address" in rill("stop", code=2).err
+    assert "an argument is missing\nusage: rill stop [--task-only] [--json] grpc://HOST:PORT" in rill("stop", code=2).err
+    assert "unexpected argument" in rill("stop", "grpc://127.0.0.1:1", "grpc://127.0.0.1:2", code=2).err
+    assert "usage: rill status" in rill("status", code=2).err
     assert "127.0.0.1:1:" in rill("stop", "grpc://127.0.0.1:1", code=1).err
 
 

@@ -10,6 +10,39 @@ from cluster_process import ROOT
 
 MODE = os.environ.get("MODE", "release")
 STEPS = 8
+
+
+class AdaMax(tf.train.Optimizer):
+    """tf.train has none: TensorFlow's op for dense gradients; by rows the same rule, written with its gather and scatter ops."""
+
+    def __init__(self, rate, beta1=0.9, beta2=0.999, epsilon=1e-8):
+        super().__init__(False, "AdaMax")
+        self.rate, self.beta1, self.beta2, self.epsilon = rate, beta1, beta2, epsilon
+
+    def _create_slots(self, variables):
+        self.power = self._create_non_slot_variable(self.beta1, "beta1_power", variables[0])
+        for v in variables:
+            self._zeros_slot(v, "m", "AdaMax")
+            self._zeros_slot(v, "v", "AdaMax_1")
+
+    def _resource_apply_dense(self, grad, var):
+        return tf.raw_ops.ResourceApplyAdaMax(var=var.handle, m=self.get_slot(var, "m").handle, v=self.get_slot(var, "v").handle, beta1_power=self.power, lr=self.rate,
+                                              beta1=self.beta1, beta2=self.beta2, epsilon=self.epsilon, grad=grad)
+
+    def _resource_apply_sparse(self, grad, var, indices):
+        m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
+        new_m = self.beta1 * tf.gather(m, indices) + (1 - self.beta1) * grad
+        new_v = tf.maximum(self.beta2 * tf.gather(v, indices), tf.abs(grad))
+        with tf.control_dependencies([new_m, new_v]):
+            step = self.rate / (1 - self.power) * new_m / (new_v + self.epsilon)
+            return tf.group(m.scatter_update(tf.IndexedSlices(new_m, indices)), v.scatter_update(tf.IndexedSlices(new_v, indices)),
+                            var.scatter_sub(tf.IndexedSlices(step, indices)))
+
+    def _finish(self, update_ops, name_scope):
+        with tf.control_dependencies(update_ops):
+            return tf.group(*update_ops, self.power.assign(self.power * self.beta1))
+
+
 METHODS = {
     "sgd": lambda: tf.train.GradientDescentOptimizer(0.1),
     "momentum": lambda: tf.train.MomentumOptimizer(0.1, 0.9),
@@ -17,6 +50,7 @@ METHODS = {
     "adagrad": lambda: tf.train.AdagradOptimizer(0.1),
     "adadelta": lambda: tf.train.AdadeltaOptimizer(1.0),
     "adam": lambda: tf.train.AdamOptimizer(0.1),
+    "adamax": lambda: AdaMax(0.1),
     "rmsprop": lambda: tf.train.RMSPropOptimizer(0.1, momentum=0.5),
     "centered_rmsprop": lambda: tf.train.RMSPropOptimizer(0.1, centered=True),
     "ftrl": lambda: tf.train.FtrlOptimizer(0.1, l1_regularization_strength=0.01, l2_regularization_strength=0.02),

@@ -18,6 +18,7 @@ static const struct {
     {"adagrad", {.method = RILL_ADAGRAD, .learning_rate = 0.1}},
     {"adadelta", {.method = RILL_ADADELTA, .learning_rate = 1}},
     {"adam", {.method = RILL_ADAM, .learning_rate = 0.1}},
+    {"adamax", {.method = RILL_ADAMAX, .learning_rate = 0.1}},
     {"rmsprop", {.method = RILL_RMSPROP, .learning_rate = 0.1, .momentum = 0.5}},
     {"centered_rmsprop", {.method = RILL_CENTERED_RMSPROP, .learning_rate = 0.1}},
     {"ftrl", {.method = RILL_FTRL, .learning_rate = 0.1, .l1 = 0.01, .l2 = 0.02}},
