@@ -2,6 +2,7 @@
 import rows_graphs
 import rows_kernels
 import rows_models
+import rows_start
 import rows_steps
 
 GROUPS = {
@@ -11,4 +12,5 @@ GROUPS = {
     **rows_models.GROUPS,
     **rows_kernels.GROUPS,
     **rows_graphs.GROUPS,
+    **rows_start.GROUPS,
 }

@@ -75,6 +75,17 @@ def limits_table(limits):
     return lines + ["| %s | %s |" % (names[n], " | ".join(duration(us[s]) for s in sizes)) for n, us in limits["us"].items()]
 
 
+def soak_lines(soak):
+    if not soak:
+        return ["`bench/soak.py` was not run yet."]
+    what = "%g minutes of training (MLP, 1 ps + 2 workers, each on its own), %d steps, while %d sessions more came and went; %s UTC (commit %s)%s." % (
+        soak["minutes"], soak["steps"], soak["sessions"], soak["date"], soak["commit"], ", *busy*: " + soak["problem"] if soak["problem"] else "")
+    forms = {"step_us": ("a step, both workers together", duration), "bytes": ("resident memory of the three tasks", lambda b: "%.1f MB" % (b / 1e6)),
+             "descriptors": ("open descriptors", "%d".__mod__), "threads": ("threads", "%d".__mod__)}
+    rows = ["| %s | %s | %s |" % (title, form(soak[key][0]), form(soak[key][1])) for key, (title, form) in forms.items()]
+    return [what, "", "| medians | first third | last third |", "|---|---:|---:|"] + rows
+
+
 # ---- Pictures ----
 
 BYTES = {"4B": 4, "1KB": 1e3, "1MB": 1e6, "100MB": 1e8}
@@ -145,6 +156,7 @@ def write(results, groups, folder=DOCS):
     if memory:
         lines += ["", "Memory that a worker's connection and session add to the ps: " + "; ".join(
             "%s: %s" % (r["title"].split(",")[0], ", ".join("%s %.0f KB" % (PEERS[n], b / 1e3) for n, b in r["ps_bytes_per_worker"].items())) for r in memory) + "."]
+    lines += ["", "## A long run", ""] + soak_lines(results.get("soak"))
     lines += ["", "## Pictures", ""]
     for name, text in draw(results, folder):
         lines += ["![%s](benchmarks_%s.svg)" % (text, name), ""]

@@ -1,6 +1,4 @@
 """Rows of graphs by their size: create, extend, first run, many signatures, time of a node; and of clusters by their size."""
-import time
-
 import cluster_process
 import contest
 import graphs
@@ -104,19 +102,5 @@ def one_scale(s, kind, workers):
             return {"windows": windows, "ps_bytes": (resident(ps) - before) / workers}
 
 
-def start(s):
-    """From nothing to the first training step: 1 ps and 4 workers on this machine."""
-    seconds = {"rill": [], "tensorflow": []}
-    path = graphs.worker_model(stage.GRAPHS, "tiny", 0, 4, sync=False)
-    with machine.Watch() as watch:
-        for _ in range(3):
-            for name, kind in ("rill", "rill"), ("tensorflow", "tf"):
-                began = time.monotonic()
-                with cluster_process.Cluster({"ps": [kind], "worker": [kind] * 4}) as cluster, contest.generator(path, "train", cluster.target(), warm=0) as c:
-                    c.wait_ready()
-                    seconds[name].append({"us": 1e6 * (time.monotonic() - began)})
-    s.record("start", "scale", "from nothing to the first step, 1 ps + 4 workers", "µs", contest.compare(seconds, lambda a: a["us"]), watch)
-
-
 GROUPS = {"size_%dk" % (n // 1000): size_rows(n) for n in (1000, 10_000, 100_000)}
-GROUPS.update(signatures=signatures, executor=executor, scale=scale, start=start)
+GROUPS.update(signatures=signatures, executor=executor, scale=scale)
