@@ -1,6 +1,7 @@
 /* plan.c: compiles a graph to a plan: frames found, kernels chosen, edges laid out flat. */
 #include "runtime/plan.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,6 +162,11 @@ Error *plan_build(Graph *take, const DeviceSet *devices, SessionState *session, 
     }
     lay_out_frames(p);
     lay_out_edges(p);
+    _Atomic int *costs = arena_calloc(p->arena, (size_t)p->node_count, sizeof *costs);
+    for (int i = 0; i < p->node_count; i++) {
+        atomic_init(&costs[i], -1);
+        p->nodes[i].cost = &costs[i];
+    }
     p->roots = arena_calloc(p->arena, (size_t)p->node_count, sizeof(int));
     for (int i = 0; i < p->node_count; i++)
         if (p->nodes[i].pending == 0) p->roots[p->root_count++] = i;

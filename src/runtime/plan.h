@@ -31,7 +31,8 @@ typedef struct PlanNode {
     int input_count, output_count;
     int pending;      /* edges to wait for before it can run; of a Merge: 1 + 2 * controls */
     int *edge_start;  /* [output_count + 2]: edges of output i are edges[edge_start[i] .. edge_start[i+1]); the last group is control */
-    bool expensive;
+    bool expensive;   /* the kernel says so */
+    _Atomic int *cost; /* about how many nanoseconds it takes, learnt from the steps; -1: not known */
     NodeKind kind;
     int child_frame;  /* KIND_ENTER: the frame it leads to */
     bool is_constant_enter;

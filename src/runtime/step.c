@@ -10,9 +10,16 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/spin.h"
 #include "runtime/step_internal.h"
 
-enum { INLINE_ARGS = 8, LENT_NS = 2000000, LOOK_AT_CLOCK = 64 };
+enum {
+    INLINE_ARGS = 8,
+    LENT_NS = 2000000,
+    LOOK_AT_CLOCK = 64,
+    WORTH_SHARING_NS = 20000, /* a node that takes less is done before another thread has it */
+    LINGER_NS = 100000,
+};
 
 /* A kernel in the middle of its run: its context and the values it works on. On the stack, or on the heap once deferred. */
 typedef struct Running {
@@ -144,10 +151,6 @@ static void record(Running *r) {
     step_stats_add(r->step->context->stats, &t);
 }
 
-static void count_ready(Step *step, const ReadyList *ready, size_t before) {
-    if (ready->count > before) atomic_fetch_add(&step->in_flight, (int64_t)(ready->count - before));
-}
-
 /* The kernel has run: outputs travel on, or the step fails. */
 static void finish_node(Running *r, Error *err, ReadyList *ready) {
     Step *step = r->step;
@@ -180,9 +183,7 @@ static void finish_node(Running *r, Error *err, ReadyList *ready) {
     /* Inputs go before the outputs travel on, so that a consumer may find itself the only holder. */
     for (int i = 0; i < r->k.input_count; i++) value_clear(&r->inputs[i]);
     r->k.input_count = 0;
-    size_t before = ready->count;
     propagate(step, r->item, outputs, ready);
-    count_ready(step, ready, before);
     if (outputs != room) free(outputs);
 }
 
@@ -192,17 +193,13 @@ static void propagate_dead(Step *step, Item item, ReadyList *ready) {
     for (int i = 0; i < n->input_count; i++) value_clear(&slots[i]);
     Value room[INLINE_ARGS] = {0};
     Value *outputs = n->output_count > INLINE_ARGS ? xcalloc((size_t)n->output_count, sizeof *outputs) : room;
-    size_t before = ready->count;
     propagate(step, item, outputs, ready);
-    count_ready(step, ready, before);
     if (outputs != room) free(outputs);
 }
 
 static void run_const(Step *step, Item item, const PlanNode *n, ReadyList *ready) {
     Value output = {tensor_ref(n->constant), NULL};
-    size_t before = ready->count;
     propagate(step, item, &output, ready);
-    count_ready(step, ready, before);
 }
 
 /* Somebody outside cancelled the step: also one whose kernels never wait, such as a loop, must end. */
@@ -223,6 +220,13 @@ static void blame_canceller(Step *step) {
     step->error = reason;
 }
 
+static void step_unref(Step *step) {
+    if (!refcount_dec(&step->refs)) return;
+    pthread_mutex_destroy(&step->mutex);
+    free(step->shared.items);
+    free(step);
+}
+
 static void finish_step(Step *step) {
     cancel_unwatch(step->context->cancel, &step->watch);
     blame_canceller(step);
@@ -230,9 +234,27 @@ static void finish_step(Step *step) {
     void *arg = step->done_arg;
     Error *err = step->error;
     frame_free(step->root);
-    pthread_mutex_destroy(&step->mutex);
-    free(step);
     done(arg, err);
+    atomic_store_explicit(&step->finished, true, memory_order_release);
+    step_unref(step);
+}
+
+/* Kernels that may be worth another thread are timed: the same op may take a microsecond or a second. */
+static Error *run_timed(const PlanNode *n, KernelContext *k) {
+    int64_t start = clock_mono_ns();
+    Error *err = n->run(k);
+    int64_t took = clock_mono_ns() - start;
+    int before = atomic_load_explicit(n->cost, memory_order_relaxed), now = (int)(took < INT32_MAX ? took : INT32_MAX);
+    /* Slowly up, at once down: a thread that had to wait for its core says nothing of the kernel. */
+    atomic_store_explicit(n->cost, before < 0 || now < before ? now : before + (now - before) / 8, memory_order_relaxed);
+    return err;
+}
+
+static bool is_worth_sharing(const Plan *plan, int node) {
+    const PlanNode *n = &plan->nodes[node];
+    if (!n->expensive) return false;
+    int cost = atomic_load_explicit(n->cost, memory_order_relaxed);
+    return cost < 0 || cost >= WORTH_SHARING_NS;
 }
 
 /* Runs one item; false when it deferred and stays in flight. */
@@ -261,7 +283,7 @@ static bool run_item(Step *step, Item item, ReadyList *ready) {
     if (!err && n->kind == KIND_CONST)
         r.k.out[0] = tensor_ref(n->constant);
     else if (!err)
-        err = n->run(&r.k);
+        err = n->expensive ? run_timed(n, &r.k) : n->run(&r.k);
     if (r.moved_to) return false;
     finish_node(&r, err, ready);
     clear_running(&r);
@@ -270,25 +292,39 @@ static bool run_item(Step *step, Item item, ReadyList *ready) {
 
 /* ---- Threads ---- */
 
-typedef struct PostedItem {
-    Step *step;
-    Item item;
-} PostedItem;
-
 static void work(Worklist *list);
 
-static void run_posted(void *arg) {
-    PostedItem *posted = arg;
-    Worklist list = {.step = posted->step};
-    ready_add(&list.queue, posted->item);
-    free(posted);
+static bool take_shared(Step *step, Item *out) {
+    pthread_mutex_lock(&step->mutex);
+    bool any = step->shared_head < step->shared.count;
+    if (any) *out = step->shared.items[step->shared_head++];
+    if (step->shared_head == step->shared.count) step->shared_head = step->shared.count = 0;
+    atomic_store_explicit(&step->shared_left, step->shared.count - step->shared_head, memory_order_relaxed);
+    pthread_mutex_unlock(&step->mutex);
+    return any;
+}
+
+static void run_shared_item(Step *step, Item item, int64_t lent_until) {
+    Worklist list = {.step = step, .lent_until = lent_until};
+    ready_add(&list.queue, item);
     work(&list);
 }
 
-static void post_item(Step *step, Item item) {
-    PostedItem *posted = xmalloc(sizeof *posted);
-    *posted = (PostedItem){step, item};
-    threadpool_post(step->context->pool, run_posted, posted);
+/* A task of the pool; the item may be gone. */
+static void run_shared(void *arg) {
+    Step *step = arg;
+    Item item;
+    if (take_shared(step, &item)) run_shared_item(step, item, 0);
+    step_unref(step);
+}
+
+static void share_item(Step *step, Item item) {
+    refcount_inc(&step->refs);
+    pthread_mutex_lock(&step->mutex);
+    ready_add(&step->shared, item);
+    atomic_store_explicit(&step->shared_left, step->shared.count - step->shared_head, memory_order_relaxed);
+    pthread_mutex_unlock(&step->mutex);
+    threadpool_post(step->context->pool, run_shared, step);
 }
 
 static void run_completed(void *arg) {
@@ -336,18 +372,18 @@ void step_lend_end(void) {
     if (kept) run_completed(kept);
 }
 
-/* Keeps what this thread will do itself, gives other expensive nodes to the pool. */
+/* Keeps what this thread will do itself, shares other expensive nodes. */
 static void spread(Worklist *list, size_t from) {
     const Plan *plan = list->step->plan;
     bool busy = false; /* an expensive node is already kept here */
     size_t kept = from;
     if (threadpool_size(list->step->context->pool) == 1) return; /* nobody else to do it */
-    for (size_t i = list->head; i < from; i++) busy |= plan->nodes[list->queue.items[i].node].expensive;
+    for (size_t i = list->head; i < from; i++) busy |= is_worth_sharing(plan, list->queue.items[i].node);
     for (size_t i = from; i < list->queue.count; i++) {
         Item item = list->queue.items[i];
-        bool expensive = plan->nodes[item.node].expensive && !item.dead;
+        bool expensive = !item.dead && is_worth_sharing(plan, item.node);
         if (expensive && busy) {
-            post_item(list->step, item);
+            share_item(list->step, item);
             continue;
         }
         busy |= expensive;
@@ -395,6 +431,7 @@ static void work(Worklist *list) {
             return;
         }
         size_t before;
+        Step *step = list->step;
         if (list->completed) {
             Running *r = list->completed;
             list->completed = r->next;
@@ -405,11 +442,15 @@ static void work(Worklist *list) {
         } else {
             Item item = take(list);
             before = list->queue.count;
-            if (!run_item(list->step, item, &list->queue)) continue;
+            if (step->plan->nodes[item.node].expensive) list->taken |= LOOK_AT_CLOCK - 1; /* time may have passed */
+            if (!run_item(step, item, &list->queue)) continue;
         }
-        if (list->queue.count > before + 1) spread(list, before);
-        if (atomic_fetch_sub(&list->step->in_flight, 1) != 1) continue;
-        Step *step = list->step;
+        int64_t more = (int64_t)(list->queue.count - before) - 1; /* what it made ready, less itself */
+        if (more > 0) {
+            atomic_fetch_add(&step->in_flight, more);
+            spread(list, before);
+        }
+        if (more >= 0 || atomic_fetch_sub(&step->in_flight, 1) != 1) continue;
         gone = true;
         list->step = NULL;
         current = outer;
@@ -417,6 +458,21 @@ static void work(Worklist *list) {
     }
     current = outer;
     free(list->queue.items);
+}
+
+/* Who started the step will wait for its end: while others are at it, what they share is done here, and the end is seen sooner than one who
+ * sleeps could be woken. */
+static void linger(Step *step, int64_t lent_until) {
+    Spin spin = spin_for(LINGER_NS);
+    Item item;
+    while (!atomic_load_explicit(&step->finished, memory_order_acquire) && clock_mono_ns() < lent_until) {
+        if (atomic_load_explicit(&step->shared_left, memory_order_relaxed) && take_shared(step, &item)) {
+            run_shared_item(step, item, lent_until);
+            spin = spin_for(LINGER_NS);
+        } else if (!spin_on(&spin)) {
+            return;
+        }
+    }
 }
 
 void step_start(const Plan *plan, StepContext *context, const StepIo *io, StepDone *done, void *arg) {
@@ -427,6 +483,7 @@ void step_start(const Plan *plan, StepContext *context, const StepIo *io, StepDo
     step->done = done;
     step->done_arg = arg;
     pthread_mutex_init(&step->mutex, NULL);
+    refcount_init(&step->refs);
     step->root = frame_new_root(step);
     Worklist list = {.step = step, .lent_until = clock_mono_ns() + LENT_NS};
     Iteration *root = step->root->iterations[0];
@@ -439,8 +496,12 @@ void step_start(const Plan *plan, StepContext *context, const StepIo *io, StepDo
         return;
     }
     ThreadPool *pool = context->pool;
+    int64_t lent_until = list.lent_until;
     bool entered = threadpool_enter(pool);
+    refcount_inc(&step->refs);
     spread(&list, 0);
     if (list.queue.count) work(&list);
+    if (entered) linger(step, lent_until);
+    step_unref(step);
     if (entered) threadpool_leave(pool);
 }

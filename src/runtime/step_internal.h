@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/refcount.h"
 #include "runtime/step.h"
 
 /* What travels along a data edge: a tensor, or a reference to a variable. Neither: dead. */
@@ -75,9 +76,14 @@ typedef struct Step {
     _Atomic int64_t in_flight; /* items queued or running */
     _Atomic bool failed;
     CancelWatch watch;
-    pthread_mutex_t mutex; /* guards error, and all frames of the general propagator */
+    pthread_mutex_t mutex; /* guards what follows, and all frames of the general propagator */
     Error *error;
+    ReadyList shared; /* items for any thread that comes by */
+    size_t shared_head;
+    _Atomic size_t shared_left; /* items in it; written with the mutex held */
     FrameState *root;
+    RefCount refs;         /* of this struct: the step itself, tasks of the pool that look at `shared`, and who started it */
+    _Atomic bool finished; /* done was called */
 } Step;
 
 /* propagate.c */
