@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#include "kernels/indexed_rows.h"
+
+enum { AHEAD = 8 }; /* rows that are fetched from memory beforehand */
+
 typedef struct Job {
     const RowGather *g;
     char *to;
@@ -18,6 +22,10 @@ static void gather_range(void *arg, int64_t begin, int64_t end) {
         int64_t row = g->rows[block / g->blocks_per_list * g->count + i];
         char *to = job->to + (size_t)at * row_bytes;
         const char *from = job->from + (size_t)(block * g->from_rows + row) * row_bytes;
+        if (i + AHEAD < g->count) {
+            int64_t soon = g->rows[block / g->blocks_per_list * g->count + i + AHEAD];
+            row_fetch(job->from + (size_t)(block * g->from_rows + soon) * row_bytes, row_bytes);
+        }
         if (g->kind.copy) {
             copy_elements(g->kind, to, from, g->width);
         } else if (row_bytes == 4) {

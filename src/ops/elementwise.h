@@ -3,6 +3,7 @@
 #include <stdint.h>
 
 #include "kernels/broadcast.h"
+#include "kernels/cpu.h"
 #include "ops/elements.h"
 #include "runtime/kernel.h"
 
@@ -33,28 +34,38 @@ Error *binary_same_count_run(KernelContext *k, BinaryLoop *loop);
 
 Error *incompatible_shapes(const Shape *x, const Shape *y);
 
+/* A loop compiled for each level of processors (kernels/cpu.h), and the function that takes the best of them; `body` is a call. */
+#define LOOP_NAME(name, level) name##level
+#if CPU_HAS_VECTORS
+#define CPU_LOOP(name, params, args, body)                            \
+    static void LOOP_NAME(name, _plain) params { body; }              \
+    CPU_TARGET_AVX2 static void LOOP_NAME(name, _avx2) params { body; }     \
+    CPU_TARGET_AVX512 static void LOOP_NAME(name, _avx512) params { body; } \
+    static void name params { CPU_PICK(name) args; }
+#else
+#define CPU_LOOP(name, params, args, body) \
+    static void name params { body; }
+#endif
+#define UNARY_PARAMS (const void *param, void *z, const void *x, int64_t n)
+#define UNARY_ARGS (param, z, x, n)
+#define BINARY_PARAMS (const void *param, void *z, const void *x, const void *y, int64_t dx, int64_t dy, int64_t n)
+#define BINARY_ARGS (param, z, x, y, dx, dy, n)
+
 /* In a file included for each type: heads the function of one element, whose body follows, and makes its loop and its
  * kernel, all named after op and type. Needs ops/map.inc. */
-#define UNARY(op)                                                                       \
-    static inline C NAME(op##_of)(C x);                                                 \
-    static void NAME(op##_loop)(const void *param, void *z, const void *x, int64_t n) { \
-        (void)param;                                                                    \
-        NAME(map)(z, x, n, NAME(op##_of));                                              \
-    }                                                                                   \
-    static Error *NAME(op)(KernelContext * k) {                                         \
-        return unary_run(k, NAME(op##_loop));                                           \
-    }                                                                                   \
+#define UNARY(op)                                                                                            \
+    static inline C NAME(op##_of)(C x);                                                                      \
+    CPU_LOOP(NAME(op##_loop), UNARY_PARAMS, UNARY_ARGS, (void)param; NAME(map)(z, x, n, NAME(op##_of)))      \
+    static Error *NAME(op)(KernelContext * k) {                                                              \
+        return unary_run(k, NAME(op##_loop));                                                                \
+    }                                                                                                        \
     static inline C NAME(op##_of)(C x)
 
 /* The same with two arguments, x and y; `run` is one of the functions above. Needs ops/zip.inc. */
-#define BINARY(op, run)                                                                                           \
-    static inline C NAME(op##_of)(C x, C y);                                                                      \
-    static void NAME(op##_loop)(const void *param, void *z, const void *x, const void *y, int64_t dx, int64_t dy, \
-                                int64_t n) {                                                                      \
-        (void)param;                                                                                              \
-        NAME(zip)(z, x, y, dx, dy, n, NAME(op##_of));                                                             \
-    }                                                                                                             \
-    static Error *NAME(op)(KernelContext * k) {                                                                   \
-        return run(k, NAME(op##_loop));                                                                           \
-    }                                                                                                             \
+#define BINARY(op, run)                                                                                                 \
+    static inline C NAME(op##_of)(C x, C y);                                                                            \
+    CPU_LOOP(NAME(op##_loop), BINARY_PARAMS, BINARY_ARGS, (void)param; NAME(zip)(z, x, y, dx, dy, n, NAME(op##_of)))    \
+    static Error *NAME(op)(KernelContext * k) {                                                                         \
+        return run(k, NAME(op##_loop));                                                                                 \
+    }                                                                                                                   \
     static inline C NAME(op##_of)(C x, C y)

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "base/float16.h"
+#include "kernels/indexed_rows.h"
 #include "ops/elements.h"
 
 /* roles: what the inputs of the dense op are, in order: v a variable or slot, s a scalar, g the gradient, t an int64
@@ -196,18 +197,24 @@ static Error *check_sparse(const Step *step) {
     return NULL;
 }
 
-/* Rows one after the other: an index that comes twice is applied twice. */
+static void update_row(void *arg, int64_t row, int64_t i) {
+    const Step *step = arg;
+    const Shape *var = &step->vars[0]->value->shape;
+    int64_t width = shape_prod(var, 1, var->rank), row_bytes = width * (int64_t)dtype_size(step->s->dtype);
+    void *v[UPDATE_MAX_SLOTS];
+    for (int j = 0; j < step->var_count; j++) v[j] = step->data[j] + row * row_bytes;
+    step->s->update(v, (const char *)step->grad->data + i * row_bytes, step->scalars, step->s->flag, width);
+}
+
+/* An index that comes twice is applied twice. */
 static Error *sparse(Step *step) {
     Error *err = check_sparse(step);
     if (err) return err;
     const Shape *var = &step->vars[0]->value->shape;
-    int64_t width = shape_prod(var, 1, var->rank), row_bytes = width * (int64_t)dtype_size(step->s->dtype);
-    for (int64_t i = 0; i < step->indices->count; i++) {
-        int64_t row = index_at(step->indices, i);
-        void *v[UPDATE_MAX_SLOTS];
-        for (int j = 0; j < step->var_count; j++) v[j] = step->data[j] + row * row_bytes;
-        step->s->update(v, (const char *)step->grad->data + i * row_bytes, step->scalars, step->s->flag, width);
-    }
+    IndexedRows rows = {.indices = step->indices->data, .wide = step->indices->dtype == DT_INT64, .count = step->indices->count,
+                        .first = step->data[0], .row_bytes = (size_t)shape_prod(var, 1, var->rank) * dtype_size(step->s->dtype),
+                        .fn = update_row, .arg = step};
+    indexed_rows_run(&rows, step->k->pool);
     return NULL;
 }
 

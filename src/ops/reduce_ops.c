@@ -94,18 +94,17 @@ static Error *reduce_kernel(KernelContext *k, const Reducer *r, bool idle) {
     return NULL;
 }
 
+#define FOLD_PARAMS (void *acc, const void *x, int64_t n)
+#define FOLD_ARGS (acc, x, n)
+
 /* Heads the function that joins two accumulators, a and b, and makes the functions of a Reducer from it. */
 #define REDUCER(op, first, enter)                                          \
     static inline C NAME(op##_of)(C a, C b);                               \
     static void NAME(op##_start)(void *acc, int64_t n) {                   \
         NAME(start_all)(acc, n, first);                                    \
     }                                                                      \
-    static void NAME(op##_row)(void *acc, const void *x, int64_t n) {      \
-        NAME(fold_row)(acc, x, n, NAME(op##_of), enter, first);            \
-    }                                                                      \
-    static void NAME(op##_rows)(void *acc, const void *x, int64_t n) {     \
-        NAME(fold_rows)(acc, x, n, NAME(op##_of), enter);                  \
-    }                                                                      \
+    CPU_LOOP(NAME(op##_row), FOLD_PARAMS, FOLD_ARGS, NAME(fold_row)(acc, x, n, NAME(op##_of), enter, first)) \
+    CPU_LOOP(NAME(op##_rows), FOLD_PARAMS, FOLD_ARGS, NAME(fold_rows)(acc, x, n, NAME(op##_of), enter))      \
     static void NAME(op##_merge)(void *acc, const void *part, int64_t n) { \
         NAME(merge_all)(acc, part, n, NAME(op##_of));                      \
     }                                                                      \

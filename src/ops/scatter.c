@@ -1,4 +1,5 @@
 /* scatter.c: rows of variables and tensors changed by index: Scatter*, ScatterNd*, TensorScatter*. */
+#include "kernels/indexed_rows.h"
 #include "ops/elements.h"
 #include "ops/op_list.h"
 
@@ -168,7 +169,8 @@ static Error *row_change_init(RowChange *c, ScatterKind kind, Tensor *to, const 
     return c->fn ? NULL : error_unimplemented("Scatter of type %s with arithmetic", dtype_name(to->dtype));
 }
 
-static void change_row(const RowChange *c, int64_t row, int64_t update) {
+static void change_row(void *arg, int64_t row, int64_t update) {
+    const RowChange *c = arg;
     char *to = c->to + (size_t)(row * c->width) * c->element.size;
     const char *from = c->from + (size_t)(c->same_row ? 0 : update * c->width) * c->element.size;
     if (c->fn) {
@@ -218,7 +220,9 @@ static Error *scatter_rows(KernelContext *k, Tensor *params, const Tensor *indic
         c.from = repeated->data;
         c.same_row = true;
     }
-    for (int64_t i = 0; i < indices->count; i++) change_row(&c, index_at(indices, i), i);
+    IndexedRows changes = {.indices = indices->data, .wide = indices->dtype == DT_INT64, .count = indices->count, .first = c.to,
+                           .row_bytes = (size_t)width * c.element.size, .fn = change_row, .arg = &c};
+    indexed_rows_run(&changes, dtype_is_plain(params->dtype) ? k->pool : NULL);
     tensor_unref(repeated);
     return NULL;
 }
