@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -194,6 +195,12 @@ void *block_alloc(size_t size) {
     if (IS_OFF || size > (size_t)1 << MAX_BITS) return try_alloc(size);
     int class = class_of(size);
     return class < SMALL_CLASSES ? small_alloc(class) : large_alloc(class);
+}
+
+void *block_zeroed(size_t size) {
+    void *block = block_alloc(size);
+    if (!block) abort();
+    return memset(block, 0, size);
 }
 
 void block_free(void *block, size_t size) {

@@ -1,4 +1,5 @@
 /* resource_variable.c: variables named by handles: VarHandleOp, ReadVariableOp, AssignVariableOp and their kin. */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -35,6 +36,7 @@ typedef struct HandleState {
     DataType dtype;
     PartialShape shape;
     Str container, shared_name;
+    Tensor *_Atomic made; /* the handle, from the first run on; a variable without a name has a new one each time */
 } HandleState;
 
 static Error *handle_init(const Node *node, void *state) {
@@ -46,12 +48,21 @@ static Error *handle_init(const Node *node, void *state) {
     return err;
 }
 
+static void handle_clear(void *state) {
+    tensor_unref(atomic_load(&((HandleState *)state)->made));
+}
+
 static void release_variable(void *direct) {
     resource_unref(direct);
 }
 
-static void output_handle(KernelContext *k, int i, const HandleState *s) {
+static void output_handle(KernelContext *k, int i, HandleState *s) {
     Str name = s->shared_name.len ? s->shared_name : k->node->name;
+    Tensor *made = atomic_load(&s->made), *none = NULL;
+    if (made) {
+        kernel_set_output(k, i, tensor_ref(made));
+        return;
+    }
     Tensor *t = kernel_make_handle(k, s->container, name, &variable_type);
     if (!t) return;
     ResourceHandle *h = tensor_handles(t)[0];
@@ -60,6 +71,8 @@ static void output_handle(KernelContext *k, int i, const HandleState *s) {
     if (str_is(name, ANONYMOUS_NAME)) {
         h->direct = variable_new(s->dtype, name);
         h->release_direct = release_variable;
+    } else if (atomic_compare_exchange_strong(&s->made, &none, t)) {
+        tensor_ref(t);
     }
     kernel_set_output(k, i, t);
 }
@@ -90,7 +103,7 @@ static Error *handles_init(const Node *node, void *state) {
     if (!err) {
         s->items = xcalloc((size_t)n + 1, sizeof *s->items);
         s->count = n;
-        for (int i = 0; i < n; i++) s->items[i] = (HandleState){dtypes[i], shapes[i], containers[i], names[i]};
+        for (int i = 0; i < n; i++) s->items[i] = (HandleState){dtypes[i], shapes[i], containers[i], names[i], NULL};
     }
     free(containers);
     free(names);
@@ -100,11 +113,13 @@ static Error *handles_init(const Node *node, void *state) {
 }
 
 static void handles_clear(void *state) {
-    free(((HandlesState *)state)->items);
+    HandlesState *s = state;
+    for (int i = 0; i < s->count; i++) handle_clear(&s->items[i]);
+    free(s->items);
 }
 
 static Error *run_var_handles(KernelContext *k) {
-    const HandlesState *s = k->state;
+    HandlesState *s = k->state;
     for (int i = 0; i < s->count; i++) output_handle(k, i, &s->items[i]);
     return NULL;
 }
@@ -332,7 +347,7 @@ static Error *run_disable_copy_on_read(KernelContext *k) {
 }
 
 const KernelDef resource_variable_cpu[] = {
-    {"VarHandleOp", .run = run_var_handle, .state_size = sizeof(HandleState), .init = handle_init},
+    {"VarHandleOp", .run = run_var_handle, .state_size = sizeof(HandleState), .init = handle_init, .clear = handle_clear},
     {"_VarHandlesOp", .run = run_var_handles, .state_size = sizeof(HandlesState), .init = handles_init,
      .clear = handles_clear},
     {"ReadVariableOp", .run = run_read},

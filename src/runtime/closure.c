@@ -88,7 +88,7 @@ typedef struct Call {
 static void finish(void *arg) {
     Call *call = arg;
     if (call->watching) cancel_unwatch(call->outer, &call->watch);
-    resource_manager_free(call->context.step_resources);
+    step_context_clear(&call->context);
     cancel_clear(&call->own);
     call->done(call->arg, call->err, call->rets, call->ret_count);
     free(call);
@@ -126,7 +126,6 @@ void closure_start(Closure *c, ClosureScope *scope, Cancel *cancel, Tensor *cons
     call->context.cancel = &call->own;
     call->context.pool = c->pool;
     call->context.blocking = c->blocking;
-    call->context.step_resources = resource_manager_new(STR("__per_step"));
     call->watching = cancel && cancel_watch(cancel, &call->watch, pass_on, &call->own);
     if (cancel && !call->watching) {
         call->err = cancel_reason(cancel);

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/block_cache.h"
 #include "base/memory.h"
 #include "graph/function.h"
 #include "graph/graph_def.h"
@@ -186,16 +187,16 @@ static void part_done(void *arg, Error *err) {
     if (err && !atomic_compare_exchange_strong(&run->error, &none, err)) error_free(err);
     if (atomic_fetch_sub(&run->parts_left, 1) != 1) return;
     err = atomic_load(&run->error);
-    resource_manager_free(run->context.step_resources);
+    step_context_clear(&run->context);
     StepDone *done = run->done;
     void *done_arg = run->arg;
     executable_unref(run->executable);
-    free(run);
+    block_free(run, sizeof *run);
     done(done_arg, err);
 }
 
 void executable_run(Executable *e, const RunOptions *options, StepDone *done, void *arg) {
-    Run *run = xcalloc(1, sizeof *run);
+    Run *run = block_zeroed(sizeof *run);
     run->executable = executable_ref(e);
     run->done = done;
     run->arg = arg;
@@ -208,7 +209,6 @@ void executable_run(Executable *e, const RunOptions *options, StepDone *done, vo
         .function_runtime = e->function_runtime,
         .executable = e,
         .blocking = options->blocking,
-        .step_resources = resource_manager_new(STR("__per_step")),
         .pool = options->pool,
         .stats = options->stats,
     };

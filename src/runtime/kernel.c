@@ -1,6 +1,7 @@
 /* kernel.c: the registry of kernels, and what kernels ask of their context. */
 #include "runtime/kernel.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/hashmap.h"
@@ -82,6 +83,11 @@ Error *kernel_find(const Node *node, const KernelDef **def, KernelFn **run) {
 
 DataType kernel_output_type(const KernelContext *k, int i) {
     return dtype_base(k->node->output_types[i]);
+}
+
+void step_context_clear(StepContext *c) {
+    ResourceManager *made = atomic_load(&c->step_resources);
+    if (made) resource_manager_free(made);
 }
 
 static void keep_error(KernelContext *k, Error *err) {
@@ -177,7 +183,12 @@ ResourceManager *kernel_resources(KernelContext *k) {
 }
 
 ResourceManager *kernel_step_resources(KernelContext *k) {
-    return k->step->step_resources;
+    ResourceManager *made = atomic_load(&k->step->step_resources), *none = NULL;
+    if (made) return made;
+    made = resource_manager_new(STR("__per_step"));
+    if (atomic_compare_exchange_strong(&k->step->step_resources, &none, made)) return made;
+    resource_manager_free(made); /* another kernel was faster */
+    return none;
 }
 
 Cancel *kernel_cancel(KernelContext *k) {

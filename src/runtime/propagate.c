@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/block_cache.h"
 #include "base/memory.h"
 #include "runtime/step_internal.h"
 
@@ -23,16 +24,33 @@ Value value_copy(const Value *v) {
 }
 
 void ready_add(ReadyList *list, Item item) {
-    list->items = vec_reserve(list->items, &list->capacity, list->count + 1, sizeof *list->items);
+    if (list->count == list->capacity) {
+        ReadyList grown = {.count = list->count, .capacity = list->capacity ? 2 * list->capacity : 32};
+        grown.items = block_alloc(grown.capacity * sizeof *grown.items);
+        if (!grown.items) abort();
+        if (list->count) memcpy(grown.items, list->items, list->count * sizeof *grown.items);
+        ready_clear(list);
+        *list = grown;
+    }
     list->items[list->count++] = item;
+}
+
+void ready_clear(ReadyList *list) {
+    block_free(list->items, list->capacity * sizeof *list->items);
+    *list = (ReadyList){0};
 }
 
 /* ---- Frames and iterations ---- */
 
+/* With its slots and counts. */
+static size_t iteration_size(const PlanFrame *pf) {
+    return sizeof(Iteration) + sizeof(Value) * (size_t)pf->slot_count + 2 * sizeof(int) * (size_t)pf->node_count;
+}
+
 static Iteration *iteration_new(const Plan *plan, FrameState *f, int64_t number) {
     const PlanFrame *pf = f->plan;
     size_t slots = sizeof(Value) * (size_t)pf->slot_count, counts = sizeof(int) * (size_t)pf->node_count;
-    char *block = xcalloc(1, sizeof(Iteration) + slots + 2 * counts);
+    char *block = block_zeroed(iteration_size(pf));
     Iteration *it = (Iteration *)block;
     it->frame = f;
     it->number = number;
@@ -45,8 +63,9 @@ static Iteration *iteration_new(const Plan *plan, FrameState *f, int64_t number)
 
 static void iteration_free(Iteration *it) {
     if (!it) return;
-    for (int i = 0; i < it->frame->plan->slot_count; i++) value_clear(&it->slots[i]);
-    free(it);
+    const PlanFrame *pf = it->frame->plan;
+    for (int i = 0; i < pf->slot_count; i++) value_clear(&it->slots[i]);
+    block_free(it, iteration_size(pf));
 }
 
 /* A frame keeps at most parallel_iterations + 1 iterations alive, so a ring indexed by number is enough. */
@@ -55,7 +74,7 @@ static Iteration **iteration_at(FrameState *f, int64_t number) {
 }
 
 static FrameState *frame_new(Step *step, int plan_index, FrameState *parent, Iteration *parent_iteration, int parallel) {
-    FrameState *f = xcalloc(1, sizeof *f);
+    FrameState *f = block_zeroed(sizeof *f);
     f->plan = &step->plan->frames[plan_index];
     f->plan_index = plan_index;
     f->parent = parent;
@@ -63,7 +82,7 @@ static FrameState *frame_new(Step *step, int plan_index, FrameState *parent, Ite
     f->parallel_iterations = parallel;
     f->pending_enters = f->plan->enter_count;
     f->iteration_capacity = (size_t)parallel + 1;
-    f->iterations = xcalloc(f->iteration_capacity, sizeof *f->iterations);
+    f->iterations = block_zeroed(f->iteration_capacity * sizeof *f->iterations);
     *iteration_at(f, 0) = iteration_new(step->plan, f, 0);
     f->outstanding_iterations = 1;
     return f;
@@ -83,11 +102,11 @@ void frame_free(FrameState *f) {
     for (size_t i = 0; i < f->iteration_capacity; i++) iteration_free(f->iterations[i]);
     for (size_t i = 0; i < f->next_root_count; i++) value_clear(&f->next_roots[i].value);
     for (size_t i = 0; i < f->invariant_count; i++) value_clear(&f->invariants[i].value);
-    free(f->iterations);
+    block_free(f->iterations, f->iteration_capacity * sizeof *f->iterations);
     free(f->next_roots);
     free(f->invariants);
     free(f->dead_exits);
-    free(f);
+    block_free(f, sizeof *f);
 }
 
 /* ---- The hash that names a frame in every task ---- */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/block_cache.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/spin.h"
@@ -77,7 +78,7 @@ static void point_arrays(Running *r, int inputs, int outputs) {
 
 KernelContext *kernel_defer(KernelContext *k) {
     Running *r = (Running *)k;
-    Running *heap = xmalloc(sizeof *heap);
+    Running *heap = block_zeroed(sizeof *heap);
     *heap = *r;
     if (!r->arrays) {
         heap->inputs = heap->room_inputs;
@@ -223,8 +224,8 @@ static void blame_canceller(Step *step) {
 static void step_unref(Step *step) {
     if (!refcount_dec(&step->refs)) return;
     pthread_mutex_destroy(&step->mutex);
-    free(step->shared.items);
-    free(step);
+    ready_clear(&step->shared);
+    block_free(step, sizeof *step);
 }
 
 static void finish_step(Step *step) {
@@ -438,7 +439,7 @@ static void work(Worklist *list) {
             before = list->queue.count;
             finish_node(r, r->result, &list->queue);
             clear_running(r);
-            free(r);
+            block_free(r, sizeof *r);
         } else {
             Item item = take(list);
             before = list->queue.count;
@@ -457,7 +458,7 @@ static void work(Worklist *list) {
         finish_step(step);
     }
     current = outer;
-    free(list->queue.items);
+    ready_clear(&list->queue);
 }
 
 /* Who started the step will wait for its end: while others are at it, what they share is done here, and the end is seen sooner than one who
@@ -476,7 +477,7 @@ static void linger(Step *step, int64_t lent_until) {
 }
 
 void step_start(const Plan *plan, StepContext *context, const StepIo *io, StepDone *done, void *arg) {
-    Step *step = xcalloc(1, sizeof *step);
+    Step *step = block_zeroed(sizeof *step);
     step->plan = plan;
     step->context = context;
     if (io) step->io = *io;

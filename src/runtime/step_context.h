@@ -13,10 +13,11 @@ struct StepContext {
     SessionState *session;
     const FunctionLibrary *functions; /* (optional) */
     struct FunctionRuntime *function_runtime; /* (optional) runs function bodies */
-    ResourceManager *step_resources;          /* vanish with the step */
+    ResourceManager *_Atomic step_resources; /* vanish with the step; made when a kernel wants one: kernel_step_resources */
     struct Executable *executable;            /* (optional) what is run; closures hold on to it */
     ThreadPool *pool;
     ThreadPool *blocking; /* for the few things that must wait in a thread; see runtime/closure.h */
     StepStats *stats; /* (optional) what ran when */
     _Atomic int function_calls; /* under way; see function_runtime.c */
 };
+void step_context_clear(StepContext *c); /* what kernels left in it */

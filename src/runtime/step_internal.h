@@ -43,6 +43,7 @@ typedef struct ReadyList {
     size_t count, capacity;
 } ReadyList;
 void ready_add(ReadyList *list, Item item);
+void ready_clear(ReadyList *list);
 
 struct FrameState {
     const PlanFrame *plan;
