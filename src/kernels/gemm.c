@@ -11,7 +11,6 @@
 
 enum { GEMM_TILE_M = 64, GEMM_TILE_N = 64, GEMM_TILE_K = 128 };
 enum { WORK_PER_TASK = 1 << 20, TILE = 16 }; /* products that pay for another thread */
-enum { DONE_GRAIN = 16384 };         /* elements */
 
 void omp_set_num_threads(int count); /* of libgomp, which oneDNN uses; not every compiler brings omp.h */
 
@@ -60,10 +59,7 @@ void gemm_f32(const Gemm *g, ThreadPool *pool) {
         range_call(g->done, 0, g->m * g->n);
         return;
     }
-    if (gemm_thin_f32(g, pool)) {
-        if (g->done.fn) threadpool_parallel_for(pool, g->m * g->n, DONE_GRAIN, g->done.fn, g->done.arg);
-        return;
-    }
+    if (gemm_thin_f32(g, pool)) return;
     FloatJob job = {g, g->n > g->m};
     int64_t count = job.by_columns ? g->n : g->m, other = job.by_columns ? g->m : g->n;
     /* One piece for each thread, since every piece packs the other matrix anew; whole tiles of the library's. */
