@@ -138,22 +138,23 @@ def rill_task(cluster, job, index, flags=(), environment=None):
     return Task(command, "%s/%d" % (job, index), environment)
 
 
-def tf_task(cluster, job, index):
+def tf_task(cluster, job, index, environment=None):
     command = [sys.executable, TF_TASK, json.dumps(cluster), job, str(index)]
-    return Task(command, "tf/%s/%d" % (job, index), TF_ENVIRONMENT)
+    return Task(command, "tf/%s/%d" % (job, index), dict(TF_ENVIRONMENT, **(environment or {})))
 
 
 class Cluster:
-    """The tasks of one cluster on loopback. jobs: {"ps": 2} or {"ps": ["rill", "tf"]}; flags go to every Rill task."""
+    """The tasks of one cluster on loopback. jobs: {"ps": 2} or {"ps": ["rill", "tf"]}; flags go to every Rill task, environment
+    too, tf_environment to every TensorFlow task."""
 
-    def __init__(self, jobs, flags=(), environment=None, start=True):
+    def __init__(self, jobs, flags=(), environment=None, start=True, tf_environment=None):
         kinds = {job: ["rill"] * n if isinstance(n, int) else list(n) for job, n in jobs.items()}
         self.spec = {job: ["127.0.0.1:%d" % free_port() for _ in k] for job, k in kinds.items()}
         self.tasks = {}
         for job, names in kinds.items():
             for i, kind in enumerate(names):
                 make = {"rill": lambda: rill_task(self.spec, job, i, flags, environment),
-                        "tf": lambda: tf_task(self.spec, job, i)}[kind]
+                        "tf": lambda: tf_task(self.spec, job, i, tf_environment)}[kind]
                 self.tasks[job, i] = make()
         if start:
             self.start()

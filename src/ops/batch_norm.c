@@ -1,10 +1,11 @@
-/* batch_norm.c: FusedBatchNorm in its three forms, and the gradients. */
+/* batch_norm.c: FusedBatchNorm in its three forms and with an activation, _FusedBatchNormEx, and the gradients. */
 #include "kernels/batch_norm.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "ops/elements.h"
+#include "base/float16.h"
+#include "ops/elementwise.h"
 #include "ops/op_list.h"
 
 const OpDef batch_norm_ops[] = {
@@ -25,6 +26,12 @@ const OpDef batch_norm_ops[] = {
      "reserve_space_2: U, reserve_space_3: U",
      "T: {half, bfloat16, float}; U: {bfloat16, float}; epsilon: float = 9.9999997e-05; exponential_avg_factor: "
      "float = 1.0; data_format: {'NHWC', 'NCHW', 'NDHWC', 'NCDHW'} = 'NHWC'; is_training: bool = true",
+     0},
+    {"_FusedBatchNormEx",
+     "x: T, scale: U, offset: U, mean: U, variance: U, side_input: num_side_inputs * T -> y: T, batch_mean: U, batch_variance: U, reserve_space_1: U, "
+     "reserve_space_2: U, reserve_space_3: U",
+     "T: {half, float, bfloat16}; U: {float}; epsilon: float = 9.9999997e-05; exponential_avg_factor: float = 1.0; num_side_inputs: int >= 0 = 0; "
+     "activation_mode: string = 'Identity'; data_format: {'NHWC', 'NCHW'} = 'NHWC'; is_training: bool = true",
      0},
     {"FusedBatchNormGrad",
      "y_backprop: T, x: T, scale: T, reserve_space_1: T, reserve_space_2: T -> x_backprop: T, scale_backprop: T, "
@@ -50,6 +57,7 @@ const OpDef batch_norm_ops[] = {
 typedef struct NormState {
     float epsilon, factor; /* factor: how much the new averages count */
     bool channels_first, training;
+    bool relu; /* of _FusedBatchNormEx */
 } NormState;
 
 static Error *norm_init(const Node *node, void *state) {
@@ -64,6 +72,20 @@ static Error *norm_init(const Node *node, void *state) {
     return node_attr(node, "exponential_avg_factor", &value)
                ? node_attr_float(node, "exponential_avg_factor", &st->factor)
                : NULL;
+}
+
+static Error *norm_ex_init(const Node *node, void *state) {
+    NormState *st = state;
+    Str mode = {0};
+    int64_t sides = 0;
+    Error *err = norm_init(node, state);
+    if (!err) err = node_attr_string(node, "activation_mode", &mode);
+    if (!err) err = node_attr_int(node, "num_side_inputs", &sides);
+    if (err) return err;
+    st->relu = str_is(mode, "Relu");
+    if (!st->relu && !str_is(mode, "Identity")) return error_invalid("Unsupported fused batch norm activation mode: %.*s", STR_ARG(mode));
+    if (sides > 1) return error_invalid("FusedBatchNorm accepts at most one side input.");
+    return NULL;
 }
 
 static BatchNormType type_of(DataType t) {
@@ -162,6 +184,30 @@ static Error *norm_run(KernelContext *k) {
     return NULL;
 }
 
+typedef struct NormTail {
+    void *y;
+    const void *side; /* NULL: none */
+    bool relu;
+} NormTail;
+
+#define BODY "ops/norm_activation.inc"
+#include "kernels/each_float.inc"
+
+/* y = activation(normalised + side input) */
+static Error *norm_ex_run(KernelContext *k) {
+    static RangeFn *const tails[DT_COUNT] = {FLOAT_TYPES(norm_tail)};
+    const NormState *st = k->state;
+    const Tensor *side = k->input_count > 5 ? k->in[5] : NULL;
+    if (side && !shape_eq(&side->shape, &k->in[0]->shape)) {
+        return error_invalid("side_input shape must be equal to input shape: %s != %s", shape_text(&side->shape).text, shape_text(&k->in[0]->shape).text);
+    }
+    Error *err = norm_run(k);
+    if (err || k->error || !k->out[0]) return err;
+    NormTail tail = {k->out[0]->data, side ? side->data : NULL, st->relu};
+    threadpool_parallel_for(k->pool, k->out[0]->count, 32768, tails[k->out[0]->dtype], &tail);
+    return NULL;
+}
+
 /* Inputs: dy, x, scale, and the mean and variance that the forward op used. */
 static Error *norm_grad_run(KernelContext *k) {
     const NormState *st = k->state;
@@ -205,6 +251,7 @@ const KernelDef batch_norm_cpu[] = {
     {"FusedBatchNorm", .by_type = {TYPES(norm_run)}, STATE},
     {"FusedBatchNormV2", .by_type = {TYPES(norm_run)}, STATE},
     {"FusedBatchNormV3", .by_type = {TYPES(norm_run)}, STATE},
+    {"_FusedBatchNormEx", .by_type = {TYPES(norm_ex_run)}, .state_size = sizeof(NormState), .init = norm_ex_init, .flags = KERNEL_EXPENSIVE},
     {"FusedBatchNormGrad", .by_type = {TYPES(norm_grad_run)}, STATE},
     {"FusedBatchNormGradV2", .by_type = {TYPES(norm_grad_run)}, STATE},
     {"FusedBatchNormGradV3", .by_type = {TYPES(norm_grad_run)}, STATE},

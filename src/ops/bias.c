@@ -27,7 +27,7 @@ static Error *bias_init(const Node *node, void *state) {
     BiasState *st = state;
     Str format;
     Error *err = node_attr_string(node, "data_format", &format);
-    if (!err) st->channels_first = str_is(format, "NCHW");
+    if (!err) st->channels_first = str_starts(format, STR("NC"));
     return err;
 }
 

@@ -1,4 +1,5 @@
-/* composed.c: fused ops of a TensorFlow master's optimiser, made of the parts they stand for: _FusedMatMul, _FusedConv2D and their like, _UnaryOpsComposition.
+/* composed.c: fused ops of a TensorFlow master's optimiser, made of the parts they stand for: _FusedMatMul, _FusedConv2D and their like, _UnaryOpsComposition. Those with Mkl in their
+   name are made by a master that uses oneDNN, as it does unless told otherwise.
 
    A part is a node of its own, with the attributes of the fused one; so parts have the bits of the ops they are named after, and are fused as Rill's own are. */
 #include <stdlib.h>
@@ -20,18 +21,31 @@ const OpDef composed_ops[] = {
      "0; strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; explicit_paddings: list(int) = []; data_format: "
      "{'NHWC', 'NCHW', 'NCHW_VECT_C'} = 'NHWC'; filter_format: {'HWIO', 'OIHW', 'OIHW_VECT_I'} = 'HWIO'; dilations: "
      "list(int) = [1, 1, 1, 1]; use_cudnn_on_gpu: bool = true; " FUSION, 0},
+    {"_FusedDepthwiseConv2dNative", "input: T, filter: T, args: num_args * T -> output: T",
+     "T: {half, bfloat16, float, double}; num_args: int >= 0; strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; data_format: {'NHWC', 'NCHW'} = 'NHWC'; "
+     "dilations: list(int) = [1, 1, 1, 1]; " FUSION, 0},
+    {"_FusedConv3D", "input: T, filter: T, args: num_args * T -> output: T",
+     "T: {half, bfloat16, float, double}; num_args: int >= 0; strides: list(int) >= 5; padding: {'SAME', 'VALID'}; data_format: {'NDHWC', 'NCDHW'} = 'NDHWC'; "
+     "dilations: list(int) = [1, 1, 1, 1, 1]; padding_list: list(int) = []; " FUSION, 0},
+    {"_MklFusedBatchMatMulV2", "x: T, y: T, args: num_args * T -> output: T",
+     "T: {bfloat16, half, float}; adj_x: bool = false; adj_y: bool = false; num_args: int >= 0; " FUSION, 0},
+    {"_MklSwish", "features: T -> activations: T", "T: {float, bfloat16, half} = float", 0},
+    {"_MklFusedMish", "features: T -> activations: T", "T: {float, bfloat16, half}", 0},
     {"_UnaryOpsComposition", "x: T -> y: T", "T: {float, half, double}; op_names: list(string)", 0},
     {0},
 };
 
-/* ---- GELU, which is no op of its own ---- */
+/* ---- Activations that are no ops of their own ---- */
 
-#define BODY "ops/gelu.inc"
+#define BODY "ops/composed_activation.inc"
 #include "kernels/each_float.inc"
 
 static const KernelDef own_kernels[] = {
     {"GeluApproximate", .by_type = {FLOAT_TYPES(gelu_tanh)}, .flags = KERNEL_ELEMENTWISE},
     {"GeluExact", .by_type = {FLOAT_TYPES(gelu_erf)}, .flags = KERNEL_ELEMENTWISE},
+    {"_MklSwish", .by_type = {FLOAT_TYPES(swish)}, .flags = KERNEL_ELEMENTWISE},
+    {"_FusedHardSwish", .by_type = {FLOAT_TYPES(hard_swish)}, .flags = KERNEL_ELEMENTWISE},
+    {"Mish", .by_type = {FLOAT_TYPES(mish)}, .flags = KERNEL_ELEMENTWISE},
     {0},
 };
 
@@ -75,9 +89,9 @@ static void add_attr(Part *part, const char *name, Str value) {
 
 /* One of fused_ops. */
 static Error *add_fused(Composition *c, Str op) {
-    static const char *const unary[] = {"Relu", "Relu6", "Elu", "Tanh", "Sigmoid", "GeluApproximate", "GeluExact", NULL};
+    static const char *const unary[] = {"Relu", "Relu6", "Elu", "Tanh", "Sigmoid", "GeluApproximate", "GeluExact", "_MklSwish", "_FusedHardSwish", "Mish", NULL};
     Str alpha;
-    if (str_is(op, "BiasAdd")) {
+    if (str_is(op, "BiasAdd") || str_is(op, "Mul")) {
         add_part(c, op, 1);
     } else if (str_is(op, "Add")) {
         add_part(c, STR("AddV2"), 1);
@@ -129,6 +143,20 @@ static Error *fused_matmul_init(const Node *node, void *state) {
 static Error *fused_conv2d_init(const Node *node, void *state) {
     return compose(state, node, "Conv2D", "fused_ops", add_fused);
 }
+static Error *fused_depthwise_init(const Node *node, void *state) {
+    return compose(state, node, "DepthwiseConv2dNative", "fused_ops", add_fused);
+}
+static Error *fused_conv3d_init(const Node *node, void *state) {
+    int64_t *padding = NULL;
+    int count = 0;
+    Error *err = node_attr_ints(node, "padding_list", &padding, &count);
+    free(padding);
+    if (!err && count) err = error_unimplemented("_FusedConv3D with a padding_list");
+    return err ? err : compose(state, node, "Conv3D", "fused_ops", add_fused);
+}
+static Error *fused_batch_matmul_init(const Node *node, void *state) {
+    return compose(state, node, "BatchMatMulV2", "fused_ops", add_fused);
+}
 
 /* The first takes the input, each other the result of the one before it. */
 static Error *add_unary(Composition *c, Str op) {
@@ -140,10 +168,16 @@ static Error *composition_init(const Node *node, void *state) {
 }
 
 #define STATE(init_of) .state_size = sizeof(FusedState), .init = init_of, .clear = fused_clear
+#define THREE_TYPES {[DT_FLOAT] = fused_run, [DT_HALF] = fused_run, [DT_BFLOAT16] = fused_run}
 
 const KernelDef composed_cpu[] = {
-    {"_FusedMatMul", .by_type = {[DT_FLOAT] = fused_run, [DT_HALF] = fused_run, [DT_BFLOAT16] = fused_run}, STATE(fused_matmul_init), .flags = KERNEL_EXPENSIVE},
+    {"_FusedMatMul", .by_type = THREE_TYPES, STATE(fused_matmul_init), .flags = KERNEL_EXPENSIVE},
     {"_FusedConv2D", .by_type = {[DT_FLOAT] = fused_run, [DT_HALF] = fused_run, [DT_DOUBLE] = fused_run}, STATE(fused_conv2d_init), .flags = KERNEL_EXPENSIVE},
+    {"_FusedDepthwiseConv2dNative", .by_type = THREE_TYPES, STATE(fused_depthwise_init), .flags = KERNEL_EXPENSIVE},
+    {"_FusedConv3D", .by_type = THREE_TYPES, STATE(fused_conv3d_init), .flags = KERNEL_EXPENSIVE},
+    {"_MklFusedBatchMatMulV2", .by_type = THREE_TYPES, STATE(fused_batch_matmul_init), .flags = KERNEL_EXPENSIVE},
+    {"_MklSwish", .by_type = {FLOAT_TYPES(swish)}, .flags = KERNEL_ELEMENTWISE},
+    {"_MklFusedMish", .by_type = {FLOAT_TYPES(mish)}, .flags = KERNEL_ELEMENTWISE},
     {"_UnaryOpsComposition", .run = fused_run, STATE(composition_init)},
     {0},
 };

@@ -212,7 +212,10 @@ static Error *forward(KernelContext *k) {
     if (err) return err;
     Shape shape = volume_shape(w, s.patch.batch, s.patch.out, s.out_c);
     Tensor *z = kernel_output(k, 0, &shape);
-    if (z) convolve(k, FORWARD, &s, (Tensor *[]){k->in[0], k->in[1], z});
+    if (!z) return NULL;
+    RangeCall done = kernel_tail(k, z);
+    convolve(k, FORWARD, &s, (Tensor *[]){k->in[0], k->in[1], z});
+    if (done.fn && !k->error) threadpool_parallel_for(k->pool, z->count, 16384, done.fn, done.arg);
     return NULL;
 }
 
@@ -257,7 +260,7 @@ static Error *back_filter(KernelContext *k) {
 #define STATE .state_size = sizeof(Window), .init = conv3d_init, .flags = KERNEL_EXPENSIVE
 
 const KernelDef conv3d_cpu[] = {
-    {"Conv3D", .run = forward, STATE},
+    {"Conv3D", .run = forward, .state_size = sizeof(Window), .init = conv3d_init, .flags = KERNEL_EXPENSIVE | KERNEL_TAIL},
     {"Conv3DBackpropInput", .run = back_input, STATE},
     {"Conv3DBackpropInputV2", .run = back_input, STATE},
     {"Conv3DBackpropFilter", .run = back_filter, STATE},

@@ -50,6 +50,7 @@ Error *fused_init_parts(FusedState *st, const Node *node, const KernelDef *own_k
     Error *err = pieces_init(&st->pieces, node, own_kernels);
     if (err) return err;
     st->has_head = st->pieces.pieces[0].def->flags & KERNEL_TAIL;
+    st->one_by_one = st->has_head && st->pieces.count == 1; /* nothing follows it */
     for (int i = st->has_head; !err && i < st->pieces.count; i++) err = ask_loop(&st->pieces.pieces[i], &st->loops[i]);
     if (err && may_run_one_by_one && err->code == CODE_UNIMPLEMENTED) {
         error_free(err);

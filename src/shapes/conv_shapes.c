@@ -392,5 +392,7 @@ const ShapeRow conv_rules[] = {
     {"MaxPoolV2", max_pool_v2, 0},
     {"MaxPoolWithArgmax", max_pool, 0},
     {"_FusedConv2D", conv2d, 0},
+    {"_FusedConv3D", conv3d, 0},
+    {"_FusedDepthwiseConv2dNative", depthwise_conv2d, 0},
     {0},
 };
