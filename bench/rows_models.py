@@ -39,12 +39,12 @@ def cluster_rows(model):
     return rows
 
 
-def peers(model):
+def peers(s, model):
     """PyTorch and JAX, where they are installed."""
     inputs = graphs.inputs(stage.GRAPHS, model)
     found = {}
     for name, package, words in ("torch", "torch", ["torch_peer.py", model, "eager"]), ("torch_compile", "torch", ["torch_peer.py", model, "compile"]), ("jax", "jax", ["jax_peer.py", model]):
-        if stage.has_peer(package):
+        if name not in s.without and stage.has_peer(package):
             found[name] = contest.python(*words, *inputs, interpreter=stage.PEERS)
     return found
 
@@ -56,7 +56,7 @@ def local_rows(model):
             "rill": contest.generator(cases, "train"),
             "tensorflow": contest.python("python_client.py", cases, "train", ""),
             "tensorflow_xla": contest.python("python_client.py", cases, "train", "", environment={"RILL_BENCH_XLA": "1", "TF_XLA_FLAGS": "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit"}),
-            **peers(model),
+            **peers(s, model),
         }
         s.contest("local_" + model, "local", models.MODELS[model].title, contenders, max(s.seconds, 0.6), with_cpu=False, model=model)
     rows.__doc__ = "Training in one process: " + models.MODELS[model].title

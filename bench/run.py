@@ -18,6 +18,7 @@ def main():
     parser.add_argument("groups", nargs="*", metavar="GROUP", help="those to run (all)")
     parser.add_argument("--seconds", type=float, default=0.5, help="length of a window (0.5)")
     parser.add_argument("--rounds", type=int, default=5, help="windows of each contender (5)")
+    parser.add_argument("--without", action="append", default=[], metavar="PEER", help="leaves a peer out: torch, torch_compile, jax; may be given several times")
     args = parser.parse_args()
     unknown = [g for g in args.groups if g not in groups.GROUPS]
     if unknown:
@@ -27,7 +28,7 @@ def main():
     failed = []
     for name in args.groups or groups.GROUPS:
         began = time.monotonic()
-        with stage.Stage(args.seconds, args.rounds) as s:
+        with stage.Stage(args.seconds, args.rounds, args.without) as s:
             try:
                 groups.GROUPS[name](s)
                 s.finish_group(name)

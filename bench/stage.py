@@ -29,8 +29,8 @@ def commit():
 class Stage:
     """One run of some rows."""
 
-    def __init__(self, seconds=0.5, rounds=5):
-        self.seconds, self.rounds = seconds, rounds
+    def __init__(self, seconds=0.5, rounds=5, without=()):
+        self.seconds, self.rounds, self.without = seconds, rounds, without
         self._clusters = {}
         self._commit, self._date = commit(), datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M")
         try:
