@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -107,6 +107,7 @@ static void measure_sockets(void (*make)(int ends[2]), char *buffer, double *out
         out[i] = median(times, run_counts[i]);
     }
     close(ends[0]);
+    waitpid(child, NULL, 0);
 }
 
 /* ---- Memory ---- */

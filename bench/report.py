@@ -5,6 +5,7 @@ import machine
 import plot
 import stage
 
+BYTES = {"4B": 4, "1KB": 1e3, "1MB": 1e6, "100MB": 1e8}
 DOCS = os.path.join(stage.ROOT, "docs")
 PEERS = {"rill": "Rill", "tensorflow": "TensorFlow", "tensorflow_xla": "TensorFlow XLA", "torch": "PyTorch", "torch_compile": "torch.compile", "jax": "JAX", "onednn": "oneDNN"}
 
@@ -68,11 +69,11 @@ def table(rows):
 
 
 def limits_table(limits):
-    sizes = list(limits["us"]["tcp"])
+    sizes = list(BYTES)
     names = {"tcp": "TCP on loopback, request and answer", "unix": "Unix socket, request and answer", "memcpy": "copy in memory"}
     lines = ["", "What the machine allows, by own small programs in the same run%s:" % (" (*busy*: %s)" % limits["problem"] if limits["problem"] else ""), "",
              "| | %s |" % " | ".join(sizes), "|---|" + "---:|" * len(sizes)]
-    return lines + ["| %s | %s |" % (names[n], " | ".join(duration(us[s]) for s in sizes)) for n, us in limits["us"].items()]
+    return lines + ["| %s | %s |" % (names[n], " | ".join(duration(us[s]) for s in sizes)) for n, us in ((n, limits["us"][n]) for n in names)]
 
 
 def soak_lines(soak):
@@ -87,8 +88,6 @@ def soak_lines(soak):
 
 
 # ---- Pictures ----
-
-BYTES = {"4B": 4, "1KB": 1e3, "1MB": 1e6, "100MB": 1e8}
 NAMES = dict(PEERS, tcp="TCP", unix="Unix socket", memcpy="copy")
 
 
