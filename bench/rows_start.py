@@ -48,8 +48,11 @@ def second_worker(command):
 
 def sync_start(s):
     """How soon the second worker of a Python program that trains in step makes its first step: rill run beside python."""
+    seconds = {"rill": [], "tensorflow": []}
     with machine.Watch() as watch:
-        seconds = {"rill": [{"us": 1e6 * second_worker([contest.RILL, "run"])}], "tensorflow": [{"us": 1e6 * second_worker([sys.executable])}]}
+        for _ in range(2):  # TensorFlow's second worker may find the chief ready at its first look, or half a minute later at its second
+            seconds["rill"].append({"us": 1e6 * second_worker([contest.RILL, "run"])})
+            seconds["tensorflow"].append({"us": 1e6 * second_worker([sys.executable])})
     s.record("sync_start", "scale", "a Python program trains in step: first step of the second worker (`rill run` beside `python`)", "µs", contest.compare(seconds, lambda a: a["us"]), watch)
 
 
