@@ -51,8 +51,21 @@ static int64_t common_row(const TileProgram *p) {
     return row;
 }
 
+/* Vectors along the last dimension, all of one length, are the same in all tiles that begin at the same place of a row. */
+static int64_t common_period(const TileProgram *p) {
+    int64_t period = 0;
+    for (int i = 0; i < p->expanded_count; i++) {
+        const Tensor *t = p->expanded[i].from;
+        int64_t own = t->shape.dims[t->shape.rank - 1];
+        if (own != t->count || own > TILE || (period && own != period)) return 0;
+        period = own;
+    }
+    return period;
+}
+
 void tile_program_end(TileProgram *p, size_t largest_element) {
     p->row = common_row(p);
+    p->period = p->row ? 0 : common_period(p);
     for (int i = 0; i < p->expanded_count; i++) {
         size_t size = dtype_size(p->expanded[i].from->dtype);
         if (size > largest_element) largest_element = size;
@@ -137,9 +150,7 @@ static void run_ternary(const TileProgram *p, const TiledPiece *t, void *z, char
     t->loop->ternary(t->param, z, from, step, n);
 }
 
-static void run_tile(const TileProgram *p, char *scratch, int64_t at, int64_t n) {
-    Place expanded[TILE_MAX_EXPANDED];
-    place_expanded(p, scratch, at, n, expanded);
+static void run_tile(const TileProgram *p, char *scratch, int64_t at, int64_t n, const Place *expanded) {
     for (int i = 0; i < p->piece_count; i++) {
         const TiledPiece *t = &p->pieces[i];
         void *z = t->tile >= 0 ? scratch + (size_t)t->tile * p->tile_bytes : (char *)p->out->data + (size_t)at * dtype_size(p->out->dtype);
@@ -161,10 +172,13 @@ void tile_program_range(void *program, int64_t begin, int64_t end) {
     const TileProgram *p = program;
     _Alignas(64) char room[STACK_BYTES];
     char *scratch = p->scratch_bytes > sizeof room ? xmalloc(p->scratch_bytes) : room;
+    Place expanded[TILE_MAX_EXPANDED];
+    const int64_t tile = p->period ? TILE / p->period * p->period : TILE;
     for (int64_t at = begin, n; at < end; at += n) {
-        n = end - at < TILE ? end - at : TILE;
+        n = end - at < tile ? end - at : tile;
         if (p->row && p->row - at % p->row < n) n = p->row - at % p->row;
-        run_tile(p, scratch, at, n);
+        if (!p->period || at == begin) place_expanded(p, scratch, at, n, expanded); /* the first is the longest */
+        run_tile(p, scratch, at, n, expanded);
     }
     if (scratch != room) free(scratch);
 }

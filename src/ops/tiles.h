@@ -1,6 +1,7 @@
 /* tiles.h: TileProgram, element-wise loops that run one after the other on each tile of their elements, with results in between on scratch that stays in the cache.
 
-   What has to be broadcast is laid out tile by tile, unless rows are long: then no tile goes beyond the end of one, and operands are taken from where they are. */
+   What has to be broadcast is laid out tile by tile, or once where every tile needs the same; unless rows are long: then no tile goes beyond the end of one, and
+   operands are taken from where they are. */
 #pragma once
 #include "kernels/broadcast.h"
 #include "runtime/kernel.h"
@@ -34,6 +35,7 @@ typedef struct TileProgram {
     ExpandedOperand expanded[TILE_MAX_EXPANDED];
     int expanded_count, first_expanded; /* their tiles come after those of results */
     int64_t row;                        /* elements of a row of all expanded operands; 0: they are laid out */
+    int64_t period;                     /* elements after which all laid out operands repeat; 0: they do not */
     size_t tile_bytes, scratch_bytes;
     const Tensor *out;
 } TileProgram;
