@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "capi_test.h"
+#include "session_steps.h"
 
 typedef struct Master {
     TF_Server *server; /* NULL: somebody else's, or stopped */
@@ -122,30 +122,7 @@ static void large_tensors_and_strings(void **state) {
 
 static void a_step_in_parts(void **state) {
     (void)state;
-    TF_Status *s = TF_NewStatus();
-    TF_Graph *g = TF_NewGraph();
-    TF_Operation *a = placeholder(g, "a", TF_INT32, s), *b = placeholder(g, "b", TF_INT32, s);
-    TF_Operation *neg = unary(g, "Neg", "neg", out(a), s);
-    TF_Operation *sum = add_n(g, "sum", (TF_Output[]){out(neg), out(b)}, 2, s);
-    TF_Session *session = new_session(g, the_master->target, s);
-    TF_Output feeds[] = {out(a), out(b)}, fetches[] = {out(neg), out(sum)};
-    const char *handle = NULL;
-    TF_SessionPRunSetup(session, feeds, 2, fetches, 2, NULL, 0, &handle, s);
-    expect_ok(s);
-    TF_Tensor *value = int32_tensor(1), *result = NULL;
-    TF_SessionPRun(session, handle, &feeds[0], &value, 1, &fetches[0], &result, 1, NULL, 0, s);
-    expect_ok(s);
-    assert_int_equal(int32_of(result), -1);
-    TF_DeleteTensor(result);
-    TF_SessionPRun(session, handle, &feeds[1], &value, 1, &fetches[1], &result, 1, NULL, 0, s);
-    expect_ok(s);
-    assert_int_equal(int32_of(result), 0);
-    TF_DeleteTensor(result);
-    TF_DeleteTensor(value);
-    TF_DeletePRunHandle(handle);
-    end_session(session, s);
-    TF_DeleteGraph(g);
-    TF_DeleteStatus(s);
+    expect_a_step_in_parts(the_master->target);
 }
 
 static void the_masters_devices_are_listed(void **state) {
@@ -247,28 +224,7 @@ static void many_threads_share_a_session(void **state) {
 
 static void a_step_in_time(void **state) {
     (void)state;
-    TF_Status *s = TF_NewStatus();
-    TF_Graph *g = TF_NewGraph();
-    TF_OperationDescription *d = TF_NewOperation(g, "FIFOQueueV2", "queue");
-    TF_SetAttrTypeList(d, "component_types", (TF_DataType[]){TF_INT32}, 1);
-    TF_Operation *queue = TF_FinishOperation(d, s);
-    expect_ok(s);
-    d = TF_NewOperation(g, "QueueDequeueV2", "dequeue");
-    TF_AddInput(d, out(queue));
-    TF_SetAttrTypeList(d, "component_types", (TF_DataType[]){TF_INT32}, 1);
-    TF_Operation *dequeue = TF_FinishOperation(d, s);
-    expect_ok(s);
-    TF_Session *session = new_session(g, the_master->target, s);
-    TF_Buffer *options = TF_NewBufferFromString("\x10\xc8\x01", 3); /* timeout_in_ms: 200 */
-    TF_Output fetch = out(dequeue);
-    TF_Tensor *result = NULL;
-    TF_SessionRun(session, options, NULL, NULL, 0, &fetch, &result, 1, NULL, 0, NULL, s);
-    expect_code(s, TF_DEADLINE_EXCEEDED, NULL);
-    assert_null(result);
-    TF_DeleteBuffer(options);
-    end_session(session, s);
-    TF_DeleteGraph(g);
-    TF_DeleteStatus(s);
+    expect_a_waiting_step_to_end(the_master->target);
 }
 
 static void servers_that_cannot_be(void **state) {
