@@ -113,5 +113,27 @@ Error *codec_get_recv_tensor(Message *m, Tensor **t, bool *is_dead) {
     if (r.failed) return error_internal("Malformed RecvTensorResponse");
     if (*is_dead) return NULL;
     if (!tensor.ptr) return error_internal("RecvTensorResponse has no tensor");
-    return tensor_proto_decode(tensor, t);
+    const Slice *slice = &m->slices[0];
+    bool taken;
+    if (!slice->release) return tensor_proto_decode(tensor, t);
+    Error *err = tensor_proto_decode_in_place(tensor, slice->release, slice->owner, t, &taken);
+    if (!err && taken) {
+        m->slices[0].release = NULL; /* the tensor's now */
+        message_clear(m);
+    }
+    return err;
+}
+
+/* Numbers and other fields may come before the tensor. */
+size_t codec_recv_tensor_align_at(Str head) {
+    WireReader r = wire_reader(head);
+    uint64_t tag, value;
+    while (r.at < r.end && wire_varint(&r, &tag) && wire_varint(&r, &value)) {
+        if (tag == (1 << 3 | WIRE_BYTES)) {
+            size_t from = (size_t)(r.at - (const uint8_t *)head.ptr), at = tensor_proto_content_at(str_slice(head, from, head.len));
+            return at ? from + at : 0;
+        }
+        if ((tag & 7) != WIRE_VARINT) return 0;
+    }
+    return 0;
 }

@@ -17,7 +17,8 @@ void codec_add_bytes(Message *m, uint32_t field, Str bytes);
 
 /* RecvTensorResponse both ways. A dead value has is_dead set and t NULL. */
 void codec_put_recv_tensor(Message *m, Tensor *t, bool is_dead, int64_t send_start_micros);
-Error *codec_get_recv_tensor(Message *m, Tensor **t, bool *is_dead) MUST_CHECK;
+Error *codec_get_recv_tensor(Message *m, Tensor **t, bool *is_dead) MUST_CHECK; /* a large tensor is made of the message's memory */
+size_t codec_recv_tensor_align_at(Str head);                                   /* an AlignAt: its elements */
 
 static inline Str codec_str(ProtobufCBinaryData b) {
     return (Str){b.data ? (const char *)b.data : "", b.len};

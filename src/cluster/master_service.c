@@ -322,15 +322,15 @@ static void release_callable(void *arg, ServerCall *call) {
 #define MASTER "/tensorflow.MasterService/"
 
 const Method master_methods[] = {
-    {MASTER "CreateSession", create_session, false},
-    {MASTER "ExtendSession", extend_session, false},
-    {MASTER "PartialRunSetup", partial_run_setup, false},
-    {MASTER "RunStep", run_step, true},
-    {MASTER "CloseSession", close_session, false},
-    {MASTER "ListDevices", list_devices, false},
-    {MASTER "Reset", reset, false},
-    {MASTER "MakeCallable", make_callable, false},
-    {MASTER "RunCallable", run_callable, false},
-    {MASTER "ReleaseCallable", release_callable, false},
+    {MASTER "CreateSession", create_session, ON_POOL},
+    {MASTER "ExtendSession", extend_session, ON_POOL},
+    {MASTER "PartialRunSetup", partial_run_setup, ON_POOL},
+    {MASTER "RunStep", run_step, STAYING},
+    {MASTER "CloseSession", close_session, ON_POOL},
+    {MASTER "ListDevices", list_devices, ON_POOL},
+    {MASTER "Reset", reset, ON_POOL},
+    {MASTER "MakeCallable", make_callable, ON_POOL},
+    {MASTER "RunCallable", run_callable, ON_POOL},
+    {MASTER "ReleaseCallable", release_callable, ON_POOL},
 };
 const int master_method_count = sizeof master_methods / sizeof master_methods[0];

@@ -118,7 +118,7 @@ void remote_recv(void *arg, Rendezvous *r, Str key, RecvDone *done, void *done_a
     message_add_take(&m, strbuf_detach(&request), len);
     refcount_inc(&c->refs); /* ours, until the call is stored */
     rendezvous_recv(r, key, aborted, c);
-    Call *call = channel_call(channel, "/tensorflow.WorkerService/RecvTensor", &m, (CallOptions){0}, received, c);
+    Call *call = channel_call(channel, "/tensorflow.WorkerService/RecvTensor", &m, (CallOptions){.may_stay = true, .align_at = codec_recv_tensor_align_at}, received, c);
     pthread_mutex_lock(&c->mutex);
     c->call = call;
     bool cancel = c->cancel_asked;

@@ -19,7 +19,7 @@
 
 _Static_assert(sizeof(uv_buf_t) == sizeof(struct iovec), "libuv's buffers are iovecs");
 
-enum { FLUSH_BYTES = 2 << 20, LINGER_MS = 500 };
+enum { FLUSH_BYTES = 2 << 20, LINGER_MS = 500, LOCAL_BUFFER_BYTES = 512 << 10 };
 
 struct Conn {
     uv_tcp_t tcp;
@@ -54,6 +54,10 @@ Conn *conn_new(Loop *loop) {
 
 uv_tcp_t *conn_tcp(Conn *c) {
     return &c->tcp;
+}
+
+void conn_set_peer(Conn *c, const char *peer) {
+    strncpy(c->peer, peer, sizeof c->peer - 1);
 }
 
 Http2 *conn_http2(Conn *c) {
@@ -190,7 +194,14 @@ void conn_flush_soon(Conn *c) {
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf) {
     (void)suggested;
     Conn *c = handle->data;
+    char *to;
+    size_t len;
+    if (http2_input_place(c->http2, &to, &len)) {
+        *buf = uv_buf_init(to, (unsigned)len);
+        return;
+    }
     *buf = loop_read_buffer(c->loop);
+    if (len < buf->len) buf->len = len;
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf) {
@@ -220,6 +231,12 @@ static void set_options(Conn *c, int64_t idle_ms, int64_t timeout_ms) {
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
 }
 
+/* TCP's buffers grow by themselves. */
+static void set_local_options(Conn *c) {
+    int size = LOCAL_BUFFER_BYTES;
+    setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+}
+
 void conn_start(Conn *c, Http2 *http2, int64_t idle_ms, int64_t timeout_ms, ConnClosed *closed, void *arg) {
     struct sockaddr_storage name;
     int len = sizeof name;
@@ -229,10 +246,12 @@ void conn_start(Conn *c, Http2 *http2, int64_t idle_ms, int64_t timeout_ms, Conn
     c->last_read_ns = clock_mono_ns();
     uv_fileno((uv_handle_t *)&c->tcp, &c->fd);
     set_options(c, idle_ms, timeout_ms);
-    if (uv_tcp_getpeername(&c->tcp, (struct sockaddr *)&name, &len) == 0)
+    bool is_known = uv_tcp_getpeername(&c->tcp, (struct sockaddr *)&name, &len) == 0;
+    if (is_known && name.ss_family != AF_UNIX)
         address_print((struct sockaddr *)&name, c->peer);
-    else
-        strcpy(c->peer, "?");
+    else if (!*c->peer)
+        strcpy(c->peer, is_known ? "local" : "?");
+    if (is_known && name.ss_family == AF_UNIX) set_local_options(c);
     int failed = uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read);
     if (failed) conn_close(c, broken(c, strerror(-failed)));
     conn_flush_soon(c);

@@ -1,4 +1,4 @@
-/* conn.h: Conn, one TCP socket under one Http2 session. */
+/* conn.h: Conn, one socket under one Http2 session. */
 #pragma once
 #include <uv.h>
 
@@ -10,7 +10,8 @@ typedef struct Conn Conn;
 typedef void ConnClosed(void *arg, const Error *why);
 
 Conn *conn_new(Loop *loop); /* not yet connected; conn_close frees it */
-uv_tcp_t *conn_tcp(Conn *c);
+uv_tcp_t *conn_tcp(Conn *c); /* libuv's name for any connected socket */
+void conn_set_peer(Conn *c, const char *peer); /* what the socket does not know: of a local one */
 
 /* Begins to read. Takes http2. closed runs once, from the loop and never inside another function of Conn; http2 and the
  * Conn are gone afterwards. idle_ms and timeout_ms: when the kernel probes a silent peer, and when it gives up. */

@@ -1,11 +1,13 @@
-/* connector.c: resolves a name, then tries its addresses one after the other. */
+/* connector.c: resolves a name, then tries its addresses one after the other; those of this host by a local socket first. */
 #include "net/connector.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "net/address.h"
+#include "net/local_socket.h"
 
 struct Connector {
     Loop *loop;
@@ -17,7 +19,7 @@ struct Connector {
     struct addrinfo *addresses;      /* of the lookup */
     const struct addrinfo *next;
     const struct sockaddr *current;
-    bool is_looking_up;
+    bool is_looking_up, tcp_only;
     Conn *conn; /* being connected */
     uv_connect_t connect;
     Error *last; /* of the addresses tried */
@@ -72,9 +74,19 @@ static void on_connect(uv_connect_t *request, int status) {
 }
 
 static void try_one(Connector *c, const struct sockaddr *address) {
+    char name[ADDRESS_SIZE];
     c->current = address;
     c->conn = conn_new(c->loop);
     c->connect.data = c;
+    int fd = c->tcp_only ? -1 : local_socket_connect(address);
+    if (fd >= 0) {
+        int not_taken = uv_tcp_open(conn_tcp(c->conn), fd);
+        if (not_taken) close(fd);
+        address_print(address, name);
+        conn_set_peer(c->conn, name);
+        on_connect(&c->connect, not_taken);
+        return;
+    }
     int failed = uv_tcp_connect(&c->connect, conn_tcp(c->conn), address, on_connect);
     if (failed) on_connect(&c->connect, failed);
 }
@@ -125,11 +137,12 @@ static void begin(void *arg) {
     }
 }
 
-Connector *connector_start(Loop *loop, const char *host, const char *port, ConnectorDone *done, void *arg) {
+Connector *connector_start(Loop *loop, const char *host, const char *port, bool tcp_only, ConnectorDone *done, void *arg) {
     Connector *c = xcalloc(1, sizeof *c);
     c->loop = loop;
     c->host = xstrdup(host);
     c->port = xstrdup(port);
+    c->tcp_only = tcp_only;
     c->done = done;
     c->arg = arg;
     c->begin_task = (LoopTask){.fn = begin, .arg = c};

@@ -10,5 +10,5 @@ typedef struct Connector Connector;
 /* conn is connected but not started; NULL: err says why not. Owns both. The Connector is gone. */
 typedef void ConnectorDone(void *arg, Error *err, Conn *conn);
 
-Connector *connector_start(Loop *loop, const char *host, const char *port, ConnectorDone *done, void *arg);
+Connector *connector_start(Loop *loop, const char *host, const char *port, bool tcp_only, ConnectorDone *done, void *arg);
 void connector_cancel(Connector *c); /* done will not run */

@@ -44,7 +44,7 @@ void grpc_call_finish(GrpcCall *call, Error *err) {
     call->stream = NULL;
     message_clear(&call->request);
     call->done_task = (LoopTask){.fn = tell_user, .arg = call};
-    if (!loop_hand_out(loop, &call->done_task)) tell_user(call);
+    if (!loop_hand_out(loop, &call->done_task, call->may_stay)) tell_user(call);
 }
 
 /* Ends a call whose stream may still be open, and tells the peer. */
@@ -104,10 +104,12 @@ Call *grpc_call_new(Channel *c, const char *path, Message *request, CallOptions 
     call->path = xstrdup(path);
     call->request = message_move(request);
     call->wait_for_ready = options.wait_for_ready;
+    call->may_stay = options.may_stay;
     if (options.timeout_ms > 0) call->deadline_ns = clock_mono_ns() + options.timeout_ms * 1000000;
     call->done = done;
     call->arg = arg;
     call->reader.limit = channel->transport->options.max_message_bytes;
+    call->reader.align_at = options.align_at;
     call->start_task = (LoopTask){.fn = start_here, .arg = call};
     channel->transport->calls_out++;
     if (!loop_run(channel->transport->loop, &call->start_task))
@@ -162,6 +164,12 @@ static void on_data(void *arg, Http2Stream *stream, Str bytes) {
     if (err) give_up(call, error_wrap(err, "reply from %s", conn_peer(call->conn->conn)));
 }
 
+static size_t on_room(void *arg, Http2Stream *stream, char **to) {
+    (void)arg;
+    GrpcCall *call = http2_stream_user(stream);
+    return call ? grpc_reader_room(&call->reader, to) : 0;
+}
+
 static void on_ended(void *arg, Http2Stream *stream) {
     ClientConn *conn = arg;
     GrpcCall *call = http2_stream_user(stream);
@@ -194,6 +202,7 @@ const Http2Events grpc_call_events = {
     .header = on_header,
     .headers_end = on_headers_end,
     .data = on_data,
+    .room = on_room,
     .ended = on_ended,
     .closed = on_closed,
     .ready = on_ready,

@@ -153,7 +153,7 @@ static void connect_now(GrpcChannel *c) {
         attempt_failed(c, err);
     } else {
         refcount_inc(&c->holds);
-        c->connector = connector_start(loop_of(c), host, port, on_connected, c);
+        c->connector = connector_start(loop_of(c), host, port, c->transport->options.tcp_only, on_connected, c);
         loop_timer_start(loop_of(c), &c->timer, clock_mono_ns() + c->transport->options.connect_timeout_ms * 1000000,
                          connect_timed_out, c);
     }

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "base/block_cache.h"
 #include "base/memory.h"
 
-enum { PREFIX_LEN = 5, FIRST_CAPACITY = 1 << 20, LARGE_PAGE = 2 << 20 };
+enum { PREFIX_LEN = 5, FIRST_CAPACITY = 1 << 20, ALIGNMENT = 64 };
 
 Message grpc_frame_message(Message *message) {
     Message framed = {0};
@@ -33,26 +33,46 @@ static Error *read_prefix(GrpcReader *r) {
     return NULL;
 }
 
-/* The kernel backs memory as it is filled, and fills large pages at once: a quarter of the time of a large message was
- * page faults. */
-static void *alloc_large(size_t size) {
-    size_t rounded = (size + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
-    void *data = aligned_alloc(LARGE_PAGE, rounded);
-    if (data) madvise(data, rounded, MADV_HUGEPAGE);
-    return data;
+/* New pages are cleared by the kernel, which takes longer than to receive into them: so the memory comes from the cache,
+ * with its size in front. */
+static void *memory_alloc(size_t size) {
+    char *block = block_alloc(size + ALIGNMENT);
+    if (!block) return NULL;
+    *(size_t *)block = size + ALIGNMENT;
+    return block + ALIGNMENT;
 }
 
-/* A prefix alone reserves little; whoever has sent FIRST_CAPACITY gets room for the rest. */
-static Error *reserve(GrpcReader *r, size_t need) {
+static void memory_free(void *memory) {
+    if (!memory) return;
+    char *block = (char *)memory - ALIGNMENT;
+    block_free(block, *(size_t *)block);
+}
+
+/* A prefix alone reserves little; whoever has sent FIRST_CAPACITY gets room for the rest. `head`: the first bytes. */
+static Error *reserve(GrpcReader *r, size_t need, Str head) {
     if (need <= r->capacity) return NULL;
     size_t capacity = need <= FIRST_CAPACITY && r->len > FIRST_CAPACITY ? FIRST_CAPACITY : r->len;
-    char *data = capacity <= FIRST_CAPACITY ? malloc(capacity) : alloc_large(capacity);
-    if (!data) return error_new(CODE_RESOURCE_EXHAUSTED, "no memory for a message of %zu bytes", r->len);
+    size_t at = r->align_at ? r->align_at(head) % ALIGNMENT : 0;
+    char *memory = memory_alloc(capacity + ALIGNMENT);
+    if (!memory) return error_new(CODE_RESOURCE_EXHAUSTED, "no memory for a message of %zu bytes", r->len);
+    char *data = memory + (ALIGNMENT - at) % ALIGNMENT;
     if (r->got) memcpy(data, r->data, r->got);
-    free(r->data);
+    memory_free(r->memory);
+    r->memory = memory;
     r->data = data;
     r->capacity = capacity;
     return NULL;
+}
+
+size_t grpc_reader_room(GrpcReader *r, char **to) {
+    if (r->prefix_len < PREFIX_LEN || !r->data || r->got == r->len) return 0;
+    if (r->got == r->capacity) {
+        Error *err = reserve(r, r->got + 1, (Str){r->data, r->got});
+        error_free(err); /* feeding finds the same */
+        if (err) return 0;
+    }
+    *to = r->data + r->got;
+    return r->capacity - r->got;
 }
 
 Error *grpc_reader_feed(GrpcReader *r, Str bytes) {
@@ -64,9 +84,11 @@ Error *grpc_reader_feed(GrpcReader *r, Str bytes) {
     }
     if (err || bytes.len == 0) return err;
     if (bytes.len > r->len - r->got) return error_unimplemented("more than one message in a call");
-    err = reserve(r, r->got + bytes.len);
-    if (err) return err;
-    memcpy(r->data + r->got, bytes.ptr, bytes.len);
+    if (!r->data || bytes.ptr != r->data + r->got) {
+        err = reserve(r, r->got + bytes.len, r->got ? (Str){r->data, r->got} : bytes);
+        if (err) return err;
+        memcpy(r->data + r->got, bytes.ptr, bytes.len);
+    }
     r->got += bytes.len;
     return NULL;
 }
@@ -77,14 +99,14 @@ bool grpc_reader_is_complete(const GrpcReader *r) {
 
 Message grpc_reader_take(GrpcReader *r) {
     Message message = {0};
-    if (r->data) message_add_take(&message, r->data, r->len);
-    r->data = NULL;
+    if (r->data) message_add_slice(&message, (Slice){r->data, r->len, memory_free, r->memory});
+    r->data = r->memory = NULL;
     return message;
 }
 
 void grpc_reader_clear(GrpcReader *r) {
-    free(r->data);
-    *r = (GrpcReader){.limit = r->limit};
+    memory_free(r->memory);
+    *r = (GrpcReader){.limit = r->limit, .align_at = r->align_at};
 }
 
 /* ---- Timeouts: at most 8 digits and a unit ---- */

@@ -15,14 +15,17 @@ Message grpc_frame_message(Message *message);
 
 /* Collects the one message of a unary stream. Zero-initialised with a limit is ready. */
 typedef struct GrpcReader {
-    size_t limit; /* longer messages are refused as soon as their prefix is there */
+    size_t limit;    /* longer messages are refused as soon as their prefix is there */
+    AlignAt *align_at; /* (optional) */
     uint8_t prefix[5];
     size_t prefix_len;
-    char *data; /* grows as the bytes come: a prefix alone reserves little */
+    char *memory; /* grows as the bytes come: a prefix alone reserves little */
+    char *data;   /* in memory */
     size_t len, got, capacity;
 } GrpcReader;
 
 Error *grpc_reader_feed(GrpcReader *r, Str bytes) MUST_CHECK;
+size_t grpc_reader_room(GrpcReader *r, char **to); /* where the next bytes go: fed from there they are not copied */
 bool grpc_reader_is_complete(const GrpcReader *r);
 Message grpc_reader_take(GrpcReader *r); /* the complete message */
 void grpc_reader_clear(GrpcReader *r);

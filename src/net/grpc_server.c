@@ -214,6 +214,12 @@ static void on_data(void *arg, Http2Stream *stream, Str bytes) {
     grpc_reader_clear(&call->reader);
 }
 
+static size_t on_room(void *arg, Http2Stream *stream, char **to) {
+    (void)arg;
+    GrpcServerCall *call = http2_stream_user(stream);
+    return call->is_answered ? 0 : grpc_reader_room(&call->reader, to);
+}
+
 static void on_ended(void *arg, Http2Stream *stream) {
     ServerConn *conn = arg;
     GrpcServerCall *call = http2_stream_user(stream);
@@ -238,6 +244,7 @@ static const Http2Events http2_events = {
     .header = on_header,
     .headers_end = on_headers_end,
     .data = on_data,
+    .room = on_room,
     .ended = on_ended,
     .closed = on_closed,
     .ready = on_ready,
@@ -298,7 +305,7 @@ static void start_here(void *arg) {
 Error *grpc_server_new(GrpcTransport *t, Str address, const ServerOptions *options, GrpcServer **out,
                        char **bound_address) {
     Listener *listener = NULL;
-    Error *err = listener_open(address, &listener, bound_address);
+    Error *err = listener_open(address, t->options.tcp_only, &listener, bound_address);
     if (err) return err;
     GrpcServer *s = xcalloc(1, sizeof *s);
     s->transport = t;

@@ -2,6 +2,7 @@
 
    Payloads are never copied: nghttp2 makes the 9 bytes of a DATA frame's header, and send_data appends them and a
    reference to the message's own memory to the output. A stream's body lives until the last such reference is gone.
+   What comes in the midst of a large DATA frame is read to where the message wants it, and fed from there.
 
    Windows are given back as data arrives, since all of it is kept by the receiver anyway (up to its message limit):
    a stream that nobody reads cannot block another one.
@@ -30,6 +31,8 @@ enum {
     RESET_BURST = 20000,        /* a step with thousands of parked calls may be cancelled at once */
     RESETS_PER_SECOND = 2000,
     MAX_CONTINUATIONS = 8,
+    DIRECT_BYTES = 32768,  /* more of a DATA frame than this to come: read in place */
+    BETWEEN_BYTES = 16384, /* to read after a large DATA frame: the next one's header, and little of it to copy */
 };
 
 static const uint8_t GREETING[8] = "rill/1\0";
@@ -61,6 +64,9 @@ struct Http2 {
     Message *out; /* while taking output */
     size_t out_limit;
     StrBuf small; /* output not yet in `out` */
+    int32_t data_stream; /* of the last frame, when it was DATA */
+    size_t data_left;    /* of that frame; 0 when it was padded */
+    bool is_bulk;        /* it was large: probably the next one will be */
 };
 
 /* ---- Bodies and streams ---- */
@@ -231,8 +237,29 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     (void)flags;
     Http2 *h = arg;
     Http2Stream *s = find(session, id);
+    h->data_left -= len < h->data_left ? len : h->data_left;
     if (s) h->events->data(h->arg, s, (Str){(const char *)data, len});
     return 0;
+}
+
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *header, void *arg) {
+    (void)session;
+    Http2 *h = arg;
+    bool is_data = header->type == NGHTTP2_DATA;
+    h->data_stream = header->stream_id;
+    h->data_left = is_data && !(header->flags & NGHTTP2_FLAG_PADDED) ? header->length : 0;
+    h->is_bulk = is_data && header->length > DIRECT_BYTES;
+    return 0;
+}
+
+bool http2_input_place(Http2 *h, char **to, size_t *len) {
+    Http2Stream *s = h->data_left > DIRECT_BYTES && h->events->room ? find(h->session, h->data_stream) : NULL;
+    size_t room = s ? h->events->room(h->arg, s, to) : 0;
+    if (room > 0)
+        *len = room < h->data_left ? room : h->data_left;
+    else
+        *len = h->is_bulk && h->data_left == 0 ? BETWEEN_BYTES : SIZE_MAX;
+    return room > 0;
 }
 
 static void stream_frame(Http2 *h, const nghttp2_frame *frame) {
@@ -305,6 +332,7 @@ static nghttp2_session *session_new(Http2 *h) {
     nghttp2_session_callbacks_new(&calls);
     nghttp2_session_callbacks_set_send_data_callback(calls, send_data);
     nghttp2_session_callbacks_set_data_source_read_length_callback(calls, frame_length);
+    nghttp2_session_callbacks_set_on_begin_frame_callback(calls, on_begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(calls, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(calls, on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(calls, on_data);

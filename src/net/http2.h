@@ -31,6 +31,9 @@ typedef struct Http2Events {
     void (*header)(void *arg, Http2Stream *s, Str name, Str value);
     void (*headers_end)(void *arg, Http2Stream *s); /* of headers, then of trailers */
     void (*data)(void *arg, Http2Stream *s, Str bytes);
+    /* (optional) Where the next bytes of a stream will end up: *to, with room for the returned number of bytes. They may
+     * come to `data` there already. */
+    size_t (*room)(void *arg, Http2Stream *s, char **to);
     void (*ended)(void *arg, Http2Stream *s);                 /* the peer has sent all */
     void (*closed)(void *arg, Http2Stream *s, uint32_t code); /* the stream is gone */
     void (*ready)(void *arg);                                 /* first SETTINGS */
@@ -42,6 +45,10 @@ Http2 *http2_server_new(const Http2Events *events, void *arg);
 void http2_free(Http2 *h); /* streams still open vanish without an event */
 
 Error *http2_feed(Http2 *h, Str bytes) MUST_CHECK; /* an error: send what http2_take_output gives, then close */
+
+/* Where the next input is best read to, and how much of it: into the message it belongs to in the midst of a large DATA
+ * frame (returns true), or elsewhere. */
+bool http2_input_place(Http2 *h, char **to, size_t *len);
 
 /* Appends what must be written now, in order, about `limit` bytes at most; call again after writing. Payloads are
  * references to the messages sent. */

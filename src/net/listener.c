@@ -14,12 +14,14 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "net/address.h"
+#include "net/local_socket.h"
 
-enum { MAX_SOCKETS = 8, BACKLOG = 1024, PAUSE_MS = 100 };
+enum { MAX_ADDRESSES = 8, MAX_SOCKETS = 2 * MAX_ADDRESSES, BACKLOG = 1024, PAUSE_MS = 100 };
 
 typedef struct ListenSocket {
     uv_poll_t poll;
     int fd;
+    bool is_local;
     Listener *listener;
 } ListenSocket;
 
@@ -54,7 +56,9 @@ static void on_readable(uv_poll_t *poll, int status, int events) {
     ListenSocket *s = poll->data;
     for (;;) {
         int fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd >= 0) {
+        if (fd >= 0 && s->is_local && !local_socket_is_own(fd)) {
+            close(fd);
+        } else if (fd >= 0) {
             s->listener->is_full = false;
             s->listener->accepted(s->listener->arg, fd);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -116,6 +120,18 @@ static int bind_one(const struct addrinfo *a, int port) {
     return -1;
 }
 
+/* Beside those bound so far; one that cannot be had is left out. */
+static void add_local_sockets(Listener *l) {
+    for (int i = 0, bound = l->count; i < bound; i++) {
+        struct sockaddr_storage name;
+        socklen_t len = sizeof name;
+        int fd = getsockname(l->sockets[i].fd, (struct sockaddr *)&name, &len) == 0
+                     ? local_socket_listen((struct sockaddr *)&name, BACKLOG)
+                     : -1;
+        if (fd >= 0) l->sockets[l->count++] = (ListenSocket){.fd = fd, .is_local = true};
+    }
+}
+
 static int bound_port(int fd) {
     struct sockaddr_storage name;
     socklen_t len = sizeof name;
@@ -126,7 +142,7 @@ static int bound_port(int fd) {
 static Error *bind_all(Listener *l, const struct addrinfo *addresses, int *port) {
     int error = 0;
     *port = address_port(addresses->ai_addr);
-    for (const struct addrinfo *a = addresses; a && l->count < MAX_SOCKETS; a = a->ai_next) {
+    for (const struct addrinfo *a = addresses; a && l->count < MAX_ADDRESSES; a = a->ai_next) {
         int fd = bind_one(a, *port);
         if (fd < 0) {
             error = errno;
@@ -138,7 +154,7 @@ static Error *bind_all(Listener *l, const struct addrinfo *addresses, int *port)
     return l->count ? NULL : error_new(CODE_UNAVAILABLE, "cannot listen: %s", strerror(error));
 }
 
-Error *listener_open(Str address, Listener **out, char **bound_address) {
+Error *listener_open(Str address, bool tcp_only, Listener **out, char **bound_address) {
     char *host = NULL, *port_text = NULL;
     struct addrinfo *addresses = NULL;
     int port;
@@ -150,6 +166,7 @@ Error *listener_open(Str address, Listener **out, char **bound_address) {
     if (err) goto out;
     err = bind_all(l, addresses, &port);
     if (err) goto out;
+    if (!tcp_only) add_local_sockets(l);
 
     *bound_address = xasprintf(strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
     *out = l;

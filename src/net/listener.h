@@ -7,8 +7,9 @@
 typedef struct Listener Listener;
 typedef void ListenerAccepted(void *arg, int fd); /* on the loop; owns fd */
 
-/* Binds every address that the host has. bound_address is malloced: the host as given, the port in use. */
-Error *listener_open(Str address, Listener **out, char **bound_address) MUST_CHECK;
+/* Binds every address that the host has, and the local sockets beside them unless tcp_only. bound_address is malloced:
+ * the host as given, the port in use. */
+Error *listener_open(Str address, bool tcp_only, Listener **out, char **bound_address) MUST_CHECK;
 
 /* On the loop's thread. */
 void listener_start(Listener *l, Loop *loop, ListenerAccepted *accepted, void *arg);

@@ -1,19 +1,23 @@
-/* loop.c: the threads, the queue of posted tasks, and a heap of timers over one uv_timer.
+/* loop.c: the threads, the queue of posted tasks, and a heap of timers over one timer of the kernel.
 
    Tasks run before and after the loop polls, so what who has the turn posts needs no wake-up, and whatever many
    threads posted meanwhile costs one.
 
    Threads sleep outside libuv, without the turn, on an epoll of their own that holds nothing but libuv's: one-shot, so
    that an event wakes one thread, and nobody else until that one sleeps again or goes off to run what was handed out.
-   So a request is read, worked on and answered by one thread, and another one wakes only for what comes meanwhile. */
+   So a request is read, worked on and answered by one thread, and another one wakes only for what comes meanwhile.
+   Who finds another thread of the loop at it goes to sleep: that one looks for events after it has said that it stops,
+   and only then arms the epoll, so none is lost. */
 #include "net/loop.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -25,12 +29,17 @@ enum {
     BURST_NS = 20000, /* tasks that come closer together are cheaper posted: the loop then writes them all at once */
 };
 
+typedef struct TaskList {
+    LoopTask *head, *tail;
+} TaskList;
+
 struct Loop {
     uv_loop_t uv;
     uv_async_t wake;
     uv_prepare_t before_poll;
     uv_check_t after_poll;
-    uv_timer_t alarm;
+    uv_poll_t alarm;
+    int alarm_fd; /* a timer that any sleeping thread hears of */
     int wait_fd; /* what the threads sleep on */
     pthread_t threads[LOOP_MAX_THREADS];
     int thread_count;
@@ -41,11 +50,15 @@ struct Loop {
     LoopTask *head, *tail;
     bool stopped;
 
-    pthread_mutex_t turn;       /* guards what follows, libuv's loop and what users of the loop keep there */
     _Atomic int turn_wanted_by; /* the loop's threads come first */
-    bool is_touched, is_armed;  /* is_armed: the next event wakes a sleeper */
-    int sleepers;
-    LoopTask *handed, *handed_tail;
+    _Atomic int sleepers;
+    _Atomic bool is_driven; /* one of the loop's threads has the turn and will look for events before it leaves it */
+    _Atomic bool is_armed;  /* the next event wakes a sleeper */
+    _Atomic bool is_ended;
+
+    pthread_mutex_t turn; /* guards what follows, libuv's loop and what users of the loop keep there */
+    bool is_touched;
+    TaskList handed, handed_long;
     int64_t last_run_ns; /* of loop_run */
     LoopTimer **heap;    /* heap[1..count], earliest first */
     size_t count, capacity;
@@ -127,17 +140,21 @@ static void woken(uv_async_t *handle) {
 
 /* ---- Tasks without the turn ---- */
 
-bool loop_hand_out(Loop *l, LoopTask *task) {
+static void task_list_add(TaskList *list, LoopTask *task) {
+    task->next = NULL;
+    if (list->head)
+        list->tail->next = task;
+    else
+        list->head = task;
+    list->tail = task;
+}
+
+bool loop_hand_out(Loop *l, LoopTask *task, bool is_long) {
     pthread_mutex_lock(&l->mutex);
     bool stopped = l->stopped;
     pthread_mutex_unlock(&l->mutex);
     if (stopped) return false;
-    task->next = NULL;
-    if (l->handed)
-        l->handed_tail->next = task;
-    else
-        l->handed = task;
-    l->handed_tail = task;
+    task_list_add(is_long ? &l->handed_long : &l->handed, task);
     if (!loop_is_here(l)) loop_touch(l);
     return true;
 }
@@ -147,9 +164,8 @@ bool loop_thread_is_spare(void) {
 }
 
 static void arm(Loop *l) {
-    if (l->is_armed) return;
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
-    l->is_armed = epoll_ctl(l->wait_fd, EPOLL_CTL_MOD, uv_backend_fd(&l->uv), &event) == 0;
+    if (!atomic_exchange(&l->is_armed, true)) epoll_ctl(l->wait_fd, EPOLL_CTL_MOD, uv_backend_fd(&l->uv), &event);
 }
 
 static void leave_turn(Loop *l) {
@@ -157,28 +173,44 @@ static void leave_turn(Loop *l) {
     pthread_mutex_unlock(&l->turn);
 }
 
-static void take_turn(Loop *l) {
-    atomic_fetch_add(&l->turn_wanted_by, 1);
-    pthread_mutex_lock(&l->turn);
-    atomic_fetch_sub(&l->turn_wanted_by, 1);
+/* False: another thread of the loop has it. */
+static bool enter_turn(Loop *l) {
+    if (pthread_mutex_trylock(&l->turn) != 0) {
+        if (atomic_load(&l->is_driven)) return false;
+        atomic_fetch_add(&l->turn_wanted_by, 1);
+        pthread_mutex_lock(&l->turn);
+        atomic_fetch_sub(&l->turn_wanted_by, 1);
+    }
+    atomic_store(&l->is_driven, true);
     has_turn = true;
+    return true;
 }
 
-/* Of several tasks only the last may take long: the others wait for each other. */
-static void run_handed(Loop *l) {
-    LoopTask *task = l->handed;
-    l->handed = l->handed_tail = NULL;
-    bool has_sleeper = l->sleepers > 0;
-    if (has_sleeper) arm(l);
-    leave_turn(l);
+/* Runs a list; only the last task may keep the thread, the others would keep each other waiting. */
+static void run_list(LoopTask *task, bool may_keep) {
     while (task) {
         LoopTask *next = task->next;
-        is_spare = has_sleeper && !next;
+        is_spare = may_keep && !next;
         task->fn(task->arg);
         task = next;
     }
     is_spare = false;
-    take_turn(l);
+}
+
+static bool has_handed(const Loop *l) {
+    return l->handed.head || l->handed_long.head;
+}
+
+/* Leaves the turn. */
+static void run_handed(Loop *l) {
+    LoopTask *tasks = l->handed.head, *long_tasks = l->handed_long.head;
+    l->handed = l->handed_long = (TaskList){0};
+    atomic_store(&l->is_driven, false);
+    bool has_sleeper = atomic_load(&l->sleepers) > 0;
+    if (has_sleeper && long_tasks) arm(l);
+    leave_turn(l);
+    run_list(tasks, false);
+    run_list(long_tasks, has_sleeper);
 }
 
 typedef struct WaitedCall {
@@ -226,19 +258,18 @@ static void sift_down(Loop *l, LoopTimer *timer) {
     put(l, at, timer);
 }
 
-static void ring(uv_timer_t *alarm);
-
 static void set_alarm(Loop *l) {
     if (l->count == 0 || (l->alarm_ns && l->alarm_ns <= l->heap[1]->at_ns)) return;
-    l->alarm_ns = l->heap[1]->at_ns;
-    int64_t delay_ns = l->alarm_ns - clock_mono_ns();
-    uv_update_time(&l->uv);
-    uv_timer_start(&l->alarm, ring, delay_ns > 0 ? (uint64_t)(delay_ns + 999999) / 1000000 : 0, 0);
-    loop_touch(l);
+    l->alarm_ns = l->heap[1]->at_ns > 0 ? l->heap[1]->at_ns : 1;
+    struct itimerspec when = {.it_value = {l->alarm_ns / 1000000000, l->alarm_ns % 1000000000}};
+    timerfd_settime(l->alarm_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-static void ring(uv_timer_t *alarm) {
+static void ring(uv_poll_t *alarm, int status, int events) {
+    (void)status, (void)events;
     Loop *l = alarm->data;
+    uint64_t times;
+    if (read(l->alarm_fd, &times, sizeof times) < 0) return; /* it was set again meanwhile */
     l->alarm_ns = 0;
     int64_t now = clock_mono_ns();
     while (l->count > 0 && l->heap[1]->at_ns <= now) {
@@ -272,23 +303,35 @@ void loop_timer_stop(Loop *l, LoopTimer *timer) {
 
 /* ---- Life ---- */
 
-static void sleep_until_work(Loop *l) {
-    int timeout_ms = uv_backend_timeout(&l->uv);
-    struct epoll_event event;
+static bool has_events(Loop *l) {
+    struct pollfd events = {.fd = uv_backend_fd(&l->uv), .events = POLLIN};
+    return poll(&events, 1, 0) > 0;
+}
+
+/* True: nothing is to be done, and the turn is left. */
+static bool leave_if_idle(Loop *l) {
     l->is_touched = false;
-    if (timeout_ms == 0) return;
+    if (uv_backend_timeout(&l->uv) == 0) return false;
+    atomic_store(&l->is_driven, false);
+    if (has_events(l)) { /* to arm now would wake another thread for them */
+        atomic_store(&l->is_driven, true);
+        return false;
+    }
+    atomic_fetch_add(&l->sleepers, 1);
     arm(l);
-    l->sleepers++;
     leave_turn(l);
-    int n = epoll_wait(l->wait_fd, &event, 1, timeout_ms);
-    take_turn(l);
-    l->sleepers--;
-    if (n > 0) l->is_armed = false;
+    return true;
+}
+
+static void sleep_for_event(Loop *l) {
+    struct epoll_event event;
+    if (epoll_wait(l->wait_fd, &event, 1, -1) > 0) atomic_store(&l->is_armed, false);
+    atomic_fetch_sub(&l->sleepers, 1);
 }
 
 static bool is_over(Loop *l) {
     pthread_mutex_lock(&l->mutex);
-    bool over = l->stopped = !l->head && !l->handed && !uv_loop_alive(&l->uv);
+    bool over = l->stopped = !l->head && !has_handed(l) && !uv_loop_alive(&l->uv);
     pthread_mutex_unlock(&l->mutex);
     return over;
 }
@@ -302,23 +345,34 @@ static void block_signals(void) {
     pthread_sigmask(SIG_SETMASK, &set, NULL);
 }
 
+/* With the turn; leaves it. True: sleeps. */
+static bool drive(Loop *l) {
+    while (!is_over(l)) {
+        uv_run(&l->uv, UV_RUN_NOWAIT);
+        run_tasks(l);
+        if (has_handed(l)) {
+            run_handed(l);
+            return false;
+        }
+        if (leave_if_idle(l)) return true;
+    }
+    atomic_store(&l->is_ended, true);
+    leave_turn(l);
+    return false;
+}
+
 static void *thread_main(void *arg) {
     Loop *l = arg;
     block_signals();
     pthread_setname_np(pthread_self(), l->name);
     own = l;
-    take_turn(l);
-    while (!is_over(l)) {
-        uv_run(&l->uv, UV_RUN_NOWAIT);
-        run_tasks(l);
-        if (l->handed)
-            run_handed(l);
-        else
-            sleep_until_work(l);
+    while (!atomic_load(&l->is_ended)) {
+        bool entered = enter_turn(l);
+        if (!entered) atomic_fetch_add(&l->sleepers, 1);
+        if (!entered || drive(l)) sleep_for_event(l);
     }
     uv_async_send(&l->wake); /* the next one ends */
     arm(l);
-    leave_turn(l);
     return NULL;
 }
 
@@ -326,7 +380,7 @@ static int start_threads(Loop *l, int count) {
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
     l->wait_fd = epoll_create1(EPOLL_CLOEXEC);
     if (l->wait_fd < 0 || epoll_ctl(l->wait_fd, EPOLL_CTL_ADD, uv_backend_fd(&l->uv), &event) != 0) return UV_EMFILE;
-    l->is_armed = true;
+    atomic_store(&l->is_armed, true);
     while (l->thread_count < count && pthread_create(&l->threads[l->thread_count], NULL, thread_main, l) == 0)
         l->thread_count++;
     return l->thread_count ? 0 : UV_EAGAIN;
@@ -348,12 +402,17 @@ Error *loop_new(const char *name, int threads, Loop **out) {
     failed = uv_async_init(&l->uv, &l->wake, woken);
     uv_prepare_init(&l->uv, &l->before_poll);
     uv_check_init(&l->uv, &l->after_poll);
-    uv_timer_init(&l->uv, &l->alarm);
+    l->alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (l->alarm_fd < 0 && !failed) failed = UV_EMFILE;
+    if (l->alarm_fd >= 0) {
+        uv_poll_init(&l->uv, &l->alarm, l->alarm_fd);
+        uv_poll_start(&l->alarm, UV_READABLE, ring);
+        uv_unref((uv_handle_t *)&l->alarm);
+    }
     uv_prepare_start(&l->before_poll, before_poll);
     uv_check_start(&l->after_poll, after_poll);
     uv_unref((uv_handle_t *)&l->before_poll);
     uv_unref((uv_handle_t *)&l->after_poll);
-    uv_unref((uv_handle_t *)&l->alarm);
     if (!failed) failed = start_threads(l, threads < LOOP_MAX_THREADS ? threads : LOOP_MAX_THREADS);
     if (failed) {
         loop_free(l);
@@ -385,6 +444,7 @@ void loop_free(Loop *l) {
     uv_run(&l->uv, UV_RUN_DEFAULT);
     uv_loop_close(&l->uv);
     if (l->wait_fd >= 0) close(l->wait_fd);
+    if (l->alarm_fd >= 0) close(l->alarm_fd);
     pthread_mutex_destroy(&l->mutex);
     pthread_mutex_destroy(&l->turn);
     free(l->heap);

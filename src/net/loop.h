@@ -43,8 +43,9 @@ bool loop_is_here(const Loop *loop);               /* is this a thread of the lo
 bool loop_thread_is_spare(void);
 
 /* For code that has the turn. */
-bool loop_hand_out(Loop *loop, LoopTask *task); /* runs task soon, on a thread of the loop but without the turn; false:
-                                                   has stopped */
+/* Runs task soon, on a thread of the loop but without the turn; after the short ones when it may be long. false: has
+ * stopped. */
+bool loop_hand_out(Loop *loop, LoopTask *task, bool is_long);
 void loop_touch(Loop *loop); /* after any call of libuv that the loop must look at before it sleeps on */
 uv_loop_t *loop_uv(Loop *loop);
 uv_buf_t loop_read_buffer(Loop *loop); /* one for all readers: empty it before returning to the loop */

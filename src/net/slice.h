@@ -19,6 +19,10 @@ typedef struct Message {
     size_t len; /* sum of the slices */
 } Message;
 
+/* From the first bytes of a message that is coming (often not all of them): the place that shall be at a multiple of 64
+ * bytes in memory; 0 when it does not matter. */
+typedef size_t AlignAt(Str head);
+
 void message_add_copy(Message *m, Str bytes);
 void message_add_take(Message *m, void *malloced, size_t len); /* freed with free() */
 void message_add_slice(Message *m, Slice slice);               /* takes it over */

@@ -22,6 +22,8 @@ typedef struct ServerCall ServerCall; /* one incoming call */
 typedef struct CallOptions {
     int64_t timeout_ms;  /* 0: none */
     bool wait_for_ready; /* false: Unavailable at once while the peer cannot be reached */
+    bool may_stay;       /* done computes for a while when transport_thread_is_spare; else it is always short */
+    AlignAt *align_at;   /* (optional) of the reply */
 } CallOptions;
 
 /* Called exactly once for each call, on a thread of the transport that must not be blocked: post longer work to a pool,
@@ -29,7 +31,7 @@ typedef struct CallOptions {
  * reply is NULL when err is not. */
 typedef void CallDone(void *arg, Error *err, Message *reply);
 
-/* In a CallDone or an inline handler: may it compute for a while in this thread, because the transport has another one
+/* In a CallDone or a handler of those that may stay: may it compute for a while in this thread, because the transport has another one
  * for what comes meanwhile? To wait for a call would still be wrong. */
 bool transport_thread_is_spare(void);
 
@@ -52,14 +54,20 @@ Error *channel_call_wait(Channel *c, const char *path, Message *request, CallOpt
 
 /* ---- Server side ---- */
 
-/* Runs on the server's pool, or on the thread that read the request when `inline_ok` said so. Must lead to exactly one
+typedef enum HandlerPlace {
+    ON_POOL,   /* may wait */
+    ON_READER, /* the thread that read the request: never blocks and is short */
+    STAYING,   /* the same, and computes for a while when transport_thread_is_spare */
+} HandlerPlace;
+
+/* Runs on the server's pool or on the thread that read the request. Must lead to exactly one
  * server_call_reply or server_call_fail, now or later, from any thread. */
 typedef void Handler(void *arg, ServerCall *call);
 
 typedef struct Method {
     const char *path; /* "/tensorflow.MasterService/RunStep" */
     Handler *handler;
-    bool inline_ok; /* never blocks, and is short unless transport_thread_is_spare: runs on the thread that read it */
+    HandlerPlace place;
 } Method;
 
 Message *server_call_request(ServerCall *call); /* borrowed; the handler may message_move it */
@@ -100,6 +108,7 @@ typedef struct GrpcOptions {
     int64_t keepalive_ms;         /* PING when silent that long with calls under way; 0: 20 s */
     int64_t keepalive_timeout_ms; /* connection is dead without an answer; 0: 20 s */
     int64_t connect_timeout_ms;   /* 0: 20 s */
+    bool tcp_only;                /* false: tasks of one host and user take sockets of the kernel, see local_socket.h */
 } GrpcOptions;
 
 Error *transport_grpc_new(const GrpcOptions *options, Transport **out) MUST_CHECK; /* options may be NULL */

@@ -91,6 +91,6 @@ void server_call_unref(ServerCall *call);
 void server_call_clear(ServerCall *call);  /* for destroy */
 void server_call_cancel(ServerCall *call); /* for who has the loop's turn: tells the watcher, on the loop's thread */
 
-/* Has the handler run, on the pool or, when inline_ok, on the thread that has the turn, once it has left it. The handler
+/* Has the handler run, on the pool or, when its row says so, on the thread that has the turn, once it has left it. The handler
  * has its own reference, given back by finish. */
 void server_call_dispatch(ServerCall *call, const Method *method, void *arg, ThreadPool *pool);

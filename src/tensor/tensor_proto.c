@@ -266,24 +266,32 @@ static Error *decode_elements(Tensor *t, Str proto, int depth) {
     return NULL;
 }
 
-static Error *decode_tensor(Str bytes, int depth, Tensor **out) {
-    if (depth > MAX_DEPTH) return error_invalid("Cannot parse tensor from proto: variants are nested more than %d deep", MAX_DEPTH);
-    DataType dtype = DT_INVALID;
-    PartialShape shape = SHAPE_SCALAR;
-    Str content = {NULL, 0};
+static Error *read_header(Str bytes, DataType *dtype, PartialShape *shape, Str *content) {
     Error *err = NULL;
+    *dtype = DT_INVALID;
+    *shape = SHAPE_SCALAR;
+    *content = (Str){NULL, 0};
     WireReader r = wire_reader(bytes);
     while (!err && wire_next(&r)) {
-        if (r.field == DTYPE && r.type == WIRE_VARINT) dtype = r.number < DT_COUNT ? (DataType)r.number : DT_INVALID;
-        if (r.field == SHAPE && r.type == WIRE_BYTES) err = shape_decode(r.bytes, &shape);
-        if (r.field == CONTENT && r.type == WIRE_BYTES) content = r.bytes;
+        if (r.field == DTYPE && r.type == WIRE_VARINT) *dtype = r.number < DT_COUNT ? (DataType)r.number : DT_INVALID;
+        if (r.field == SHAPE && r.type == WIRE_BYTES) err = shape_decode(r.bytes, shape);
+        if (r.field == CONTENT && r.type == WIRE_BYTES) *content = r.bytes;
     }
     if (err) return err;
     if (r.failed) return error_invalid("Cannot parse tensor from proto: malformed TensorProto");
-    if (dtype == DT_INVALID) return error_invalid("Cannot parse tensor from proto: no valid dtype");
-    if (shape.rank < 0) return error_invalid("Cannot parse tensor from proto: unknown rank");
+    if (*dtype == DT_INVALID) return error_invalid("Cannot parse tensor from proto: no valid dtype");
+    if (shape->rank < 0) return error_invalid("Cannot parse tensor from proto: unknown rank");
+    return NULL;
+}
+
+static Error *decode_tensor(Str bytes, int depth, Tensor **out) {
+    if (depth > MAX_DEPTH) return error_invalid("Cannot parse tensor from proto: variants are nested more than %d deep", MAX_DEPTH);
+    DataType dtype;
+    PartialShape shape;
+    Str content;
     Tensor *t = NULL;
-    err = tensor_new(dtype, &shape, &t);
+    Error *err = read_header(bytes, &dtype, &shape, &content);
+    if (!err) err = tensor_new(dtype, &shape, &t);
     if (!err && content.len)
         err = decode_content(t, content, depth);
     else if (!err && dtype_is_plain(dtype))
@@ -299,6 +307,41 @@ static Error *decode_tensor(Str bytes, int depth, Tensor **out) {
 
 Error *tensor_proto_decode(Str bytes, Tensor **out) {
     return decode_tensor(bytes, 0, out);
+}
+
+enum { IN_PLACE_BYTES = 16384 /* less is cheaper to copy than to keep a message for */ };
+
+Error *tensor_proto_decode_in_place(Str bytes, void (*release)(void *), void *owner, Tensor **out, bool *taken) {
+    DataType dtype;
+    PartialShape shape;
+    Str content;
+    *taken = false;
+    Error *err = read_header(bytes, &dtype, &shape, &content);
+    if (err) return err;
+    int64_t size = 0;
+    bool fits = content.len >= IN_PLACE_BYTES && (uintptr_t)content.ptr % 64 == 0 && dtype_is_plain(dtype) && !dtype_is_ref(dtype);
+    if (fits) err = shape_check(&shape);
+    if (err) return err;
+    fits = fits && !__builtin_mul_overflow(shape_count(&shape), (int64_t)dtype_size(dtype), &size) && (uint64_t)size == content.len;
+    if (!fits) return tensor_proto_decode(bytes, out);
+    *out = tensor_wrap(dtype, &shape, (void *)content.ptr, release, owner);
+    tensor_normalize_bools(*out);
+    *taken = true;
+    return NULL;
+}
+
+size_t tensor_proto_content_at(Str head) {
+    WireReader r = wire_reader(head);
+    uint64_t tag = 0, len = 0;
+    while (r.at < r.end && wire_varint(&r, &tag)) {
+        bool ok = wire_varint(&r, &len); /* the only types in front are numbers and bytes */
+        if (!ok || ((tag & 7) != WIRE_VARINT && (tag & 7) != WIRE_BYTES)) return 0;
+        if (tag == (CONTENT << 3 | WIRE_BYTES)) return (size_t)(r.at - (const uint8_t *)head.ptr);
+        if ((tag & 7) == WIRE_VARINT) continue;
+        if (len > (uint64_t)(r.end - r.at)) return 0;
+        r.at += len;
+    }
+    return 0;
 }
 
 /* ---- Encoding ---- */

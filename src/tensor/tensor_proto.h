@@ -7,6 +7,13 @@
 /* tensor_content, or the typed fields with TensorFlow's rule that the last value repeats and none means zeros. */
 Error *tensor_proto_decode(Str bytes, Tensor **out) MUST_CHECK;
 
+/* The same over bytes that have an owner: when the elements are many and lie as a tensor's must, the tensor is made of them, *taken is true, and
+ * release(owner) comes with its last reference. The bytes may be changed. */
+Error *tensor_proto_decode_in_place(Str bytes, void (*release)(void *), void *owner, Tensor **out, bool *taken) MUST_CHECK;
+
+/* Where tensor_content begins in the beginning of a TensorProto; 0 when that does not show. */
+size_t tensor_proto_content_at(Str head);
+
 /* dtype, shape, then everything in tensor_content (never shortened). Empty variants are written as such. */
 void tensor_proto_encode(const Tensor *t, StrBuf *out);
 

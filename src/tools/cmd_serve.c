@@ -16,7 +16,7 @@
 typedef struct Options {
     const char *cluster, *job, *ps_hosts, *worker_hosts, *chief_hosts, *listen;
     int64_t task, cpu_devices, threads, session_timeout_s, max_sessions, max_message_mb, keepalive_s;
-    bool verbose, help;
+    bool tcp_only, verbose, help;
 } Options;
 
 static char *read_whole(const char *path) {
@@ -92,7 +92,7 @@ static Error *serve(Options *o) {
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the op that writes it */
     raise_file_limit();
     int64_t keepalive_ms = o->keepalive_s * 1000;
-    GrpcOptions grpc = {.max_message_bytes = (size_t)o->max_message_mb << 20, .keepalive_ms = keepalive_ms, .keepalive_timeout_ms = keepalive_ms, .connect_timeout_ms = keepalive_ms};
+    GrpcOptions grpc = {.max_message_bytes = (size_t)o->max_message_mb << 20, .keepalive_ms = keepalive_ms, .keepalive_timeout_ms = keepalive_ms, .connect_timeout_ms = keepalive_ms, .tcp_only = o->tcp_only};
     err = transport_grpc_new(&grpc, &transport);
     if (err) goto out;
     ServerConfig config = {
@@ -140,6 +140,7 @@ int cmd_serve(int argc, char **argv) {
         {"max-sessions", FLAG_INT, &o.max_sessions, "N", "client sessions at a time (1000)"},
         {"max-message-mb", FLAG_INT, &o.max_message_mb, "N", "largest message taken, in MiB (2047); a larger one gets ResourceExhausted"},
         {"keepalive", FLAG_INT, &o.keepalive_s, "SECONDS", "a machine silent for so long is asked, and given up after as long again (20)"},
+        {"tcp-only", FLAG_BOOL, &o.tcp_only, NULL, "use TCP also between tasks of this host"},
         {"verbose", FLAG_BOOL, &o.verbose, NULL, "log more"},
         {"help", FLAG_BOOL, &o.help, NULL, "print this"},
         {0},

@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "cluster/codec.h"
+#include "net/grpc_frame.h"
 #include "cluster/request_ids.h"
 #include "cluster/step_table.h"
 #include "proto/config.pb-c.h"
@@ -184,6 +186,56 @@ static void a_received_tensor_is_the_one_sent(void **state) {
     message_clear(&m);
 }
 
+/* Reads a whole message as a connection does: the beginning from a buffer, the rest in place. */
+static Message read_in_place(const Message *sent, size_t first) {
+    GrpcReader r = {.align_at = codec_recv_tensor_align_at};
+    char *bytes = xmalloc(sent->len), *to = NULL;
+    message_copy_out(sent, bytes, 0, sent->len);
+    expect_ok(grpc_reader_feed(&r, (Str){bytes, first}));
+    for (size_t at = first, n; at < sent->len; at += n) {
+        n = grpc_reader_room(&r, &to);
+        assert_true(n > 0);
+        if (n > sent->len - at) n = sent->len - at;
+        memcpy(to, bytes + at, n);
+        expect_ok(grpc_reader_feed(&r, (Str){to, n}));
+    }
+    assert_true(grpc_reader_is_complete(&r));
+    Message got = grpc_reader_take(&r);
+    grpc_reader_clear(&r);
+    free(bytes);
+    return got;
+}
+
+static void a_large_tensor_is_made_of_the_message_it_came_in(void **state) {
+    (void)state;
+    const int64_t sizes[] = {100, 5000, 100000, 1000000}; /* of 4 bytes; the last is longer than what a prefix reserves */
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        Shape shape = shape_vector(sizes[i]);
+        Tensor *t = NULL, *back = NULL;
+        bool is_dead = true;
+        expect_ok(tensor_new(DT_INT32, &shape, &t));
+        for (int64_t j = 0; j < sizes[i]; j++) tensor_i32(t)[j] = (int)(j * 7);
+        Message m = {0};
+        codec_put_recv_tensor(&m, t, false, 123);
+        Message framed = grpc_frame_message(&m), got = read_in_place(&framed, 105);
+        const char *memory = got.slices[0].data;
+        size_t len = got.len;
+        expect_ok(codec_get_recv_tensor(&got, &back, &is_dead));
+        bool in_place = (const char *)back->data > memory && (const char *)back->data < memory + len;
+        assert_int_equal(in_place, sizes[i] > 4096);
+        assert_int_equal((uintptr_t)back->data % 64, 0);
+        message_clear(&got); /* the tensor keeps the memory */
+        message_clear(&framed);
+        assert_memory_equal(back->data, t->data, tensor_bytes(t));
+        tensor_unref(back);
+        tensor_unref(t);
+    }
+    assert_int_equal(codec_recv_tensor_align_at(STR("")), 0);
+    assert_int_equal(codec_recv_tensor_align_at(STR("\x0a\xff")), 0);
+    assert_int_equal(codec_recv_tensor_align_at(STR("\x0a\xff\x01\x12\x7f")), 0);
+    assert_int_equal(codec_recv_tensor_align_at(STR("\x18\x05\x0a\x20\x08\x01\x22\x10")), 8);
+}
+
 static void named_tensors_are_ordinary_protobuf(void **state) {
     (void)state;
     const int64_t sizes[] = {0, 1, 3000};
@@ -216,6 +268,7 @@ int main(void) {
         cmocka_unit_test(flags_list_hosts), cmocka_unit_test(json_lists_jobs_or_is_tf_config), cmocka_unit_test(descriptions_that_make_no_sense_are_refused),
         cmocka_unit_test(a_cluster_survives_its_protobuf), cmocka_unit_test(an_id_is_fresh_once_while_it_is_remembered),
         cmocka_unit_test(steps_are_kept_until_they_are_cleaned_up), cmocka_unit_test(a_received_tensor_is_the_one_sent),
+        cmocka_unit_test(a_large_tensor_is_made_of_the_message_it_came_in),
         cmocka_unit_test(named_tensors_are_ordinary_protobuf),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,10 +46,10 @@ static void lose(void *arg, ServerCall *call) {
 }
 
 static const Method methods[] = {
-    {"/test.Echo/Echo", echo, false},
-    {"/test.Echo/EchoInline", echo, true},
-    {"/test.Echo/Park", park, true},
-    {"/test.Echo/Lose", lose, true},
+    {"/test.Echo/Echo", echo, ON_POOL},
+    {"/test.Echo/EchoInline", echo, ON_READER},
+    {"/test.Echo/Park", park, ON_READER},
+    {"/test.Echo/Lose", lose, ON_READER},
     {0},
 };
 

@@ -67,7 +67,7 @@ static void on_goaway(void *arg, uint32_t code, Str debug) {
 }
 
 static const Http2Events events = {on_opened, on_header, on_headers_end, on_data,
-                                   on_ended,  on_closed, on_ready,       on_goaway};
+                                   NULL,      on_ended,  on_closed, on_ready,       on_goaway};
 
 typedef struct Pair {
     Side client, server;

@@ -118,13 +118,13 @@ static void stay(void *arg, ServerCall *call) {
 }
 
 static const Method methods[] = {
-    {"/test.T/Stay", stay, true},
-    {"/test.T/Echo", echo, false},
-    {"/test.T/EchoInline", echo, true},
-    {"/test.T/Fail", lose, false},
-    {"/test.T/Park", park, true},
-    {"/test.T/ParkWatched", park_watched, false},
-    {"/test.T/Deadline", deadline_left, true},
+    {"/test.T/Stay", stay, STAYING},
+    {"/test.T/Echo", echo, ON_POOL},
+    {"/test.T/EchoInline", echo, ON_READER},
+    {"/test.T/Fail", lose, ON_POOL},
+    {"/test.T/Park", park, ON_READER},
+    {"/test.T/ParkWatched", park_watched, ON_POOL},
+    {"/test.T/Deadline", deadline_left, ON_READER},
     {0},
 };
 
