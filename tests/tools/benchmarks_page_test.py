@@ -35,5 +35,17 @@ def test_what_was_not_measured_and_what_was_busy_is_told(tmp_path):
     machine = {"cpu": "x", "cores": 2, "memory_gib": 1, "kernel": "k", "compiler": "cc"}
     report.write({"machine": machine, "rows": {"a": row}, "groups": {"steps": "d"}}, groups.GROUPS, str(tmp_path))
     page = read(tmp_path / "benchmarks.md")
-    assert "| a step | > 1 | **2.00 (1.50–2.50)** | 1.5 ms | 1.5 ms | *busy*: others used 50 % of the cores |" in page
+    assert "| a step | ≥ 1 | **2.00 (1.50–2.50)** | 1.5 ms | 1.5 ms | *busy*: others used 50 % of the cores |" in page
     assert "## Training in one process\n\nNot measured yet." in page and "`local_mlp`" in page and "`steps`" not in page.split("Groups not measured")[1]
+
+
+def test_a_ratio_is_bold_when_its_target_is_reached(tmp_path):
+    cost = {"median": 1500.0, "least": 1.0, "most": 2.0}
+    rows = {}
+    for key, median in ("empty_ps", 3.5), ("barrier", 4.5):
+        rows[key] = {"group": "steps", "place": 1, "title": key, "unit": "µs", "problem": "", "date": "d", "commit": "c",
+                     "costs": {"rill": cost, "tensorflow": cost}, "ratios": {"tensorflow": {"median": median, "least": 1.5, "most": 5}}}
+    machine = {"cpu": "x", "cores": 2, "memory_gib": 1, "kernel": "k", "compiler": "cc"}
+    report.write({"machine": machine, "rows": rows, "groups": {}}, groups.GROUPS, str(tmp_path))
+    page = read(tmp_path / "benchmarks.md")
+    assert "| empty_ps | ≥ 4 | 3.50 (1.50–5.00) |" in page and "| barrier | ≥ 4 | **4.50 (1.50–5.00)** |" in page
