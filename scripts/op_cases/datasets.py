@@ -4,7 +4,7 @@ import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.framework import function
 
-from .files import make_files, records, text
+from .files import EXAMPLES, make_files, records, serialized, text
 from .table import PLAIN, program
 
 v1, raw = tf.compat.v1, tf.raw_ops
@@ -379,3 +379,93 @@ def table_from_dataset(p):
     find = raw.LookupTableFindV2(table_handle=table, keys=c64([0, 2, 9]), default_value=c64(-1))
     p.run(targets=[fill])
     p.run([find])
+
+
+# ---- Files of values, examples, and rows of different lengths ----
+
+CSV = b'a,b,c\n1,2.5,x\n2,,"quoted, with ""q"""\r\n3,1e3,"two\nlines"\n,nan,NA\n\n4,5\n5,6,7,8\nx,1,y\n6,7,z'
+CSV_TYPES = (tf.int64, tf.float32, tf.string)
+
+
+def csv_dataset(name, op="CSVDatasetV2", defaults=None, **more):
+    options = {"output_shapes": [tf.TensorShape([])] * 3, "filenames": name, "compression_type": "", "buffer_size": c64(16), "header": False, "field_delim": ",", "use_quote_delim": True, "na_value": "NA",
+               "select_cols": tf.constant([], tf.int64), "record_defaults": defaults or [c64([-1]), tf.constant([0.5], tf.float32), tf.constant([], tf.string)]}
+    if op == "CSVDatasetV2":
+        options["exclude_cols"] = tf.constant([], tf.int64)
+    return getattr(raw, op)(**{**options, **more})
+
+
+@program("CSVDataset CSVDatasetV2 ExperimentalCSVDataset")
+def csv_datasets(p):
+    write = make_files(p)
+    name = p.placeholder("files", tf.string)
+    no_default = [tf.constant([], tf.int64), tf.constant([0.5], tf.float32), tf.constant(["d"])]
+    made = [csv_dataset(name, op) for op in ("CSVDataset", "CSVDatasetV2", "ExperimentalCSVDataset")]
+    made += [csv_dataset(name, header=True), csv_dataset(name, header=True, defaults=no_default), csv_dataset(name, use_quote_delim=False), csv_dataset(name, field_delim=";")]
+    made += [csv_dataset(name, select_cols=c64([0, 1, 3])), csv_dataset(name, exclude_cols=c64([3])), csv_dataset(name, exclude_cols=c64([0])), csv_dataset(name, na_value="")]
+    drains = [Drain(d, CSV_TYPES, ((), (), ())) for d in made]
+    main = write(b"@TMP@/a.csv", CSV)
+    plain = write(b"@TMP@/b.csv", b"1,2,x\n3,4,y\n")
+    others = [write(b"@TMP@/c.csv", b""), write(b"@TMP@/d.csv", b"\n"), write(b"@TMP@/e.csv", b"1;2;x\n3;4;y;z\r5;6;w"), write(b"@TMP@/f.csv", b'1,2,x"y\n3,4,"z"w\n5,6,v'),
+              write(b"@TMP@/g.csv", b"1,2,3,4\n5,6,7,8\n")]
+    for d in drains:
+        for files in ([main], [plain, plain], others[:2], others[2:3], others[3:4], others[4:], [b"@TMP@/none", plain], []):
+            d.run(p, {name: np.array(files, object)}, most=14)
+
+
+@program("CSVDatasetV2")
+def csv_refused(p):
+    drains = [Drain(csv_dataset(tf.constant(["@TMP@/none"]), **more), CSV_TYPES, ((), (), ())) for more in (
+        {"buffer_size": c64(0)}, {"field_delim": ""}, {"field_delim": "ab"}, {"compression_type": "NONE"}, {"select_cols": c64([1, 0, 2])}, {"select_cols": c64([0, 1])},
+        {"select_cols": c64([-1, 0, 1])}, {"exclude_cols": c64([1, 1])}, {"exclude_cols": c64([-1])}, {"select_cols": c64([0, 1, 2]), "exclude_cols": c64([3])})]
+    for d in drains:
+        p.run(targets=[d.start])
+
+
+def drained(p, drains, feeds, most=4):
+    """Each to its end; of a drain (start, fetches)."""
+    for start, fetches in drains:
+        p.run(feeds=feeds, targets=[start])
+        for _ in range(most):
+            if p.run(fetches) is None:
+                break
+
+
+@program("ParseExampleDataset ParseExampleDatasetV2 ExperimentalParseExampleDataset")
+def parse_datasets(p):
+    data = p.placeholder("data", tf.string)
+    rows = raw.TensorSliceDataset(components=[data], output_shapes=[()])
+    rows = raw.BatchDatasetV2(input_dataset=rows, batch_size=c64(2), drop_remainder=False, output_types=[tf.string], output_shapes=[(None,)])
+    drains = []
+    for op in ("ParseExampleDatasetV2", "ParseExampleDataset", "ExperimentalParseExampleDataset"):
+        ragged = not op.startswith("Exp")
+        types, shapes = [tf.float32, tf.int64] + [tf.variant] * (1 + ragged), [(None, 2), (None, 1)] + [()] * ragged + [(3,)]
+        more = {"ragged_keys": ["iv"], "ragged_value_types": [tf.int64], "ragged_split_types": [tf.int32]} if ragged else {}
+        made = getattr(raw, op)(input_dataset=rows, num_parallel_calls=c64(2), dense_defaults=[tf.constant([], tf.float32), c64([7])], sparse_keys=["s"], dense_keys=["i", "f"][::-1],
+                                sparse_types=[tf.string], dense_shapes=[(2,), (1,)], output_types=types, output_shapes=shapes, **more)
+        d = Drain(made, types, shapes)
+        found = list(d.next)
+        fetches = found[:2] + list(raw.DeserializeSparse(serialized_sparse=found[-1], dtype=tf.string))
+        if ragged:
+            splits, values = raw.RaggedTensorFromVariant(encoded_ragged=found[2], input_ragged_rank=1, output_ragged_rank=1, Tvalues=tf.int64, Tsplits=tf.int32)
+            fetches += splits + [values]
+        drains.append((d.start, fetches))
+    for examples in (EXAMPLES, EXAMPLES[:1], [], [b"junk"], [serialized(i=[1])], [serialized(f=[1, 2], i=[1], s=[b"a"], iv=[4, 5])] * 5):
+        drained(p, drains, {data: np.array(examples, object)})
+
+
+@program("DenseToSparseBatchDataset ExperimentalDenseToSparseBatchDataset", types=("int64", "float32", "string"))
+def sparse_batches(p):
+    size, row = p.placeholder("size", tf.int64), p.placeholder("row", tf.int64)
+    drains = []
+    for op in ("DenseToSparseBatchDataset", "ExperimentalDenseToSparseBatchDataset"):
+        for parts in ([(2,), (0,), (3,), (1,)], [(2, 1), (1, 3), (0, 2)], [(2,), (1, 2)], [(), ()]):
+            items = [raw.TensorDataset(components=[tf.constant(p.values(s, 0, 9), p.dtype)], output_shapes=[tf.TensorShape(s)]) for s in parts]
+            rows = items[0]
+            for more in items[1:]:
+                rows = raw.ConcatenateDataset(input_dataset=rows, another_dataset=more, output_types=[p.dtype], output_shapes=[tf.TensorShape(None)])
+            made = getattr(raw, op)(input_dataset=rows, batch_size=size, row_shape=row, output_types=[p.dtype], output_shapes=[tf.TensorShape(None)])
+            d = Drain(made, (tf.variant,), (None,))
+            drains.append((d.start, list(raw.DeserializeSparse(serialized_sparse=d.next[0], dtype=p.dtype))))
+    for n, shape in ((2, [4]), (3, [-1]), (2, [2]), (2, [2, 4]), (9, [-1, -1]), (2, []), (0, [4]), (2, [-2])):
+        drained(p, drains, {size: I64(n), row: np.array(shape, I64)})

@@ -4,6 +4,7 @@
 
 #include "io/csv.h"
 #include "io/record.h"
+#include "ops/csv_field.h"
 #include "ops/op_list.h"
 #include "tensor/tensor_proto.h"
 
@@ -135,7 +136,7 @@ static void clear_csv(void *state) {
     free(s->columns);
 }
 
-static bool parse_field(Str field, Tensor *t, int64_t i) {
+bool csv_field_number(Str field, Tensor *t, int64_t i) {
     char *text = str_dup(str_trim(field)), *end = text;
     int64_t integer = 0;
     bool ok = *text != 0;
@@ -172,7 +173,7 @@ static Error *set_field(KernelContext *k, int f, int64_t record, Str field, cons
         tstring_set(&tensor_str(out)[record], field);
         return NULL;
     }
-    if (parse_field(field, out, record)) return NULL;
+    if (csv_field_number(field, out, record)) return NULL;
     return error_invalid("Field %d in record %lld is not a valid %s: %.*s", f, (long long)record,
                          dtype_name(out->dtype), STR_ARG(field));
 }

@@ -122,6 +122,9 @@
     ROW(fake_quant) \
     ROW(dataset_source) \
     ROW(dataset_file) \
+    ROW(dataset_csv) \
+    ROW(dataset_parse) \
+    ROW(dataset_sparse) \
     ROW(dataset_map) \
     ROW(dataset_parallel_map) \
     ROW(dataset_interleave) \

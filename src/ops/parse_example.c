@@ -1,4 +1,6 @@
 /* parse_example.c: ParseExample, ParseExampleV2, ParseSingleExample. */
+#include "ops/parse_example.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,17 +36,9 @@ const OpDef parse_example_ops[] = {
     {0},
 };
 
-/* What the attributes say. */
-typedef struct ParseState {
-    int sparse_count, dense_count, ragged_count, split_count, shape_count;
-    DataType *sparse_types, *dense_types, *ragged_types, *split_types;
-    PartialShape *shapes;
-    Str *keys; /* ParseSingleExample: sparse ones, then dense ones; copies */
-} ParseState;
-
-static void clear_parse(void *state) {
+void parse_state_clear(void *state) {
     ParseState *s = state;
-    for (int i = 0; s->keys && i < s->sparse_count + s->dense_count; i++) free((char *)s->keys[i].ptr);
+    for (int i = 0; s->keys && i < s->sparse_count + s->dense_count + s->ragged_count; i++) free((char *)s->keys[i].ptr);
     free(s->keys);
     free(s->sparse_types);
     free(s->dense_types);
@@ -104,14 +98,20 @@ static Error *add_keys(const Node *node, const char *attr, ParseState *s, int wa
     return err;
 }
 
-static Error *init_parse_single(const Node *node, void *state) {
-    ParseState *s = state;
+Error *parse_state_init(const Node *node, ParseState *s) {
     int n = 0;
-    Error *err = read_parse(node, s);
-    if (!err) s->keys = xcalloc((size_t)(s->sparse_count + s->dense_count) + 1, sizeof *s->keys);
+    Str value;
+    bool ragged = node_attr(node, "ragged_keys", &value);
+    Error *err = ragged ? init_parse_v2(node, s) : read_parse(node, s);
+    if (!err) s->keys = xcalloc((size_t)(s->sparse_count + s->dense_count + s->ragged_count) + 1, sizeof *s->keys);
     if (!err) err = add_keys(node, "sparse_keys", s, s->sparse_count, &n);
     if (!err) err = add_keys(node, "dense_keys", s, s->dense_count, &n);
+    if (!err && ragged) err = add_keys(node, "ragged_keys", s, s->ragged_count, &n);
     return err;
+}
+
+static Error *init_parse_single(const Node *node, void *state) {
+    return parse_state_init(node, state);
 }
 
 /* ---- Parsing ---- */
@@ -133,7 +133,16 @@ typedef struct Parse {
     ExampleFeature *found;  /* [batch][column_count] */
     int64_t *counts;        /* values in found; 0 where there is none */
     _Atomic int64_t broken; /* an example that cannot be read, -1: none */
+    Tensor **out;           /* the results, in the order of the op's */
+    Error *error;           /* of result() */
 } Parse;
+
+/* Result i, new; NULL when there is no memory. */
+static Tensor *result(Parse *p, int i, DataType type, const Shape *shape) {
+    if (p->error) return NULL;
+    p->error = tensor_new(type, shape, &p->out[i]);
+    return p->error ? NULL : p->out[i];
+}
 
 static void find_range(void *arg, int64_t begin, int64_t end) {
     Parse *p = arg;
@@ -204,12 +213,12 @@ static int64_t total_of(const Parse *p, int c, int64_t *most) {
     return total;
 }
 
-static void put_sparse(KernelContext *k, const Parse *p, int i) {
+static void put_sparse(Parse *p, int i) {
     int n = p->s->sparse_count, rank = p->single ? 1 : 2;
     int64_t most, total = total_of(p, i, &most), at = 0;
     Shape matrix = shape_matrix(total, rank), vector = shape_vector(total), dims = shape_vector(rank);
-    Tensor *indices = kernel_output(k, i, &matrix), *values = kernel_output(k, n + i, &vector),
-           *shape = kernel_output(k, 2 * n + i, &dims);
+    Tensor *indices = result(p, i, DT_INT64, &matrix), *values = result(p, n + i, p->columns[i].type, &vector),
+           *shape = result(p, 2 * n + i, DT_INT64, &dims);
     if (!indices || !values || !shape) return;
     for (int64_t e = 0; e < p->batch; e++)
         for (int64_t j = 0; j < count_at(p, e, i); j++) {
@@ -243,7 +252,7 @@ static Error *bad_count(const Parse *p, int64_t e, int c, const Shape *shape) {
 }
 
 /* Every example gives as many values as the shape says, or the default. */
-static Error *put_fixed(KernelContext *k, const Parse *p, int i, int out) {
+static Error *put_fixed(Parse *p, int i, int out) {
     int c = p->s->sparse_count + i;
     const Tensor *fallback = p->defaults[i];
     Shape row = p->s->shapes[i], shape = row;
@@ -252,7 +261,7 @@ static Error *put_fixed(KernelContext *k, const Parse *p, int i, int out) {
     if (fallback->count && fallback->count != n && !(fallback->count == 1))
         return error_invalid("dense_defaults[%d] has %lld elements, expected %lld", i, (long long)fallback->count,
                              (long long)n);
-    Tensor *t = kernel_output(k, out, &shape);
+    Tensor *t = result(p, out, p->columns[c].type, &shape);
     size_t size = dtype_size(p->columns[c].type);
     for (int64_t e = 0; t && e < p->batch; e++) {
         const ExampleFeature *f = &p->found[e * p->column_count + c];
@@ -272,7 +281,7 @@ static Error *put_fixed(KernelContext *k, const Parse *p, int i, int out) {
 }
 
 /* The first dimension is that of the longest example; the others are filled up with the default. */
-static Error *put_variable(KernelContext *k, const Parse *p, int i, int out) {
+static Error *put_variable(Parse *p, int i, int out) {
     int c = p->s->sparse_count + i;
     const Tensor *fallback = p->defaults[i];
     Shape shape = p->s->shapes[i];
@@ -282,7 +291,7 @@ static Error *put_variable(KernelContext *k, const Parse *p, int i, int out) {
         if (step ? count_at(p, e, c) % step : count_at(p, e, c)) return bad_count(p, e, c, &shape);
     shape.dims[0] = step ? most / step : 0;
     if (!p->single) shape_insert_dim(&shape, 0, p->batch);
-    Tensor *t = kernel_output(k, out, &shape);
+    Tensor *t = result(p, out, p->columns[c].type, &shape);
     size_t size = dtype_size(p->columns[c].type);
     for (int64_t e = 0; t && e < p->batch; e++) {
         const ExampleFeature *f = &p->found[e * p->column_count + c];
@@ -298,13 +307,13 @@ static Error *put_variable(KernelContext *k, const Parse *p, int i, int out) {
     return NULL;
 }
 
-static void put_ragged(KernelContext *k, const Parse *p, int i) {
+static void put_ragged(Parse *p, int i) {
     const ParseState *s = p->s;
     int c = s->sparse_count + s->dense_count + i, first = 3 * s->sparse_count + s->dense_count;
     int64_t most, total = total_of(p, c, &most), sum = 0;
     Shape vector = shape_vector(total), splits_shape = shape_vector(p->single ? 0 : p->batch + 1);
-    Tensor *values = kernel_output(k, first + i, &vector),
-           *splits = kernel_output(k, first + s->ragged_count + i, &splits_shape);
+    Tensor *values = result(p, first + i, p->columns[c].type, &vector),
+           *splits = result(p, first + s->ragged_count + i, s->split_types[i], &splits_shape);
     if (!values || !splits) return;
     copy_column(p, c, values);
     for (int64_t e = 0; e < splits->count; e++) {
@@ -316,11 +325,13 @@ static void put_ragged(KernelContext *k, const Parse *p, int i) {
     }
 }
 
-/* keys: of sparse, dense and ragged columns in this order. */
-static Error *parse(KernelContext *k, const Tensor *serialized, const Tensor *names, const Str *keys,
-                    Tensor *const *defaults) {
-    const ParseState *s = k->state;
-    Parse p = {.s = s, .serialized = serialized, .names = names, .defaults = defaults};
+int parse_result_count(const ParseState *s) {
+    return 3 * s->sparse_count + s->dense_count + 2 * s->ragged_count;
+}
+
+Error *parse_examples(const ParseState *s, ThreadPool *pool, const Tensor *serialized, const Tensor *names, const Str *keys,
+                      Tensor *const *defaults, Tensor **out) {
+    Parse p = {.s = s, .serialized = serialized, .names = names, .defaults = defaults, .out = out};
     Error *err = NULL;
     p.batch = serialized->count;
     p.single = serialized->shape.rank == 0;
@@ -340,17 +351,36 @@ static Error *parse(KernelContext *k, const Tensor *serialized, const Tensor *na
     p.found = calloc(cells + 1, sizeof *p.found);
     p.counts = calloc(cells + 1, sizeof *p.counts);
     if (!err && (!p.found || !p.counts)) err = error_new(CODE_RESOURCE_EXHAUSTED, "Too many examples at once");
-    if (!err) err = find_features(&p, k->pool);
-    for (int i = 0; !err && i < s->sparse_count; i++) put_sparse(k, &p, i);
+    if (!err) err = find_features(&p, pool);
+    for (int i = 0; !err && i < s->sparse_count; i++) put_sparse(&p, i);
     for (int i = 0; !err && i < s->dense_count; i++) {
         bool varies = s->shapes[i].rank > 0 && s->shapes[i].dims[0] < 0;
-        err = (varies ? put_variable : put_fixed)(k, &p, i, 3 * s->sparse_count + i);
+        err = (varies ? put_variable : put_fixed)(&p, i, 3 * s->sparse_count + i);
     }
-    for (int i = 0; !err && i < s->ragged_count; i++) put_ragged(k, &p, i);
+    for (int i = 0; !err && i < s->ragged_count; i++) put_ragged(&p, i);
     free(p.columns);
     free(p.found);
     free(p.counts);
     strmap_clear(&p.index);
+    if (!err) return p.error;
+    error_free(p.error);
+    return err;
+}
+
+/* The results become the outputs. */
+static Error *parse(KernelContext *k, const Tensor *serialized, const Tensor *names, const Str *keys,
+                    Tensor *const *defaults) {
+    int n = parse_result_count(k->state);
+    if (n != k->output_count) return error_invalid("The op has %d outputs, but its attributes make %d", k->output_count, n);
+    Tensor **out = xcalloc((size_t)n + 1, sizeof *out);
+    Error *err = parse_examples(k->state, k->pool, serialized, names, keys, defaults, out);
+    for (int i = 0; i < n; i++) {
+        if (err)
+            tensor_unref(out[i]);
+        else
+            kernel_set_output(k, i, out[i]);
+    }
+    free(out);
     return err;
 }
 
@@ -396,7 +426,7 @@ static Error *run_single(KernelContext *k) {
 
 #define PARSE(op_name, run_fn, init_fn)                                                                  \
     {                                                                                                    \
-        op_name, .run = run_fn, .state_size = sizeof(ParseState), .init = init_fn, .clear = clear_parse, \
+        op_name, .run = run_fn, .state_size = sizeof(ParseState), .init = init_fn, .clear = parse_state_clear, \
                  .flags = KERNEL_EXPENSIVE                                                               \
     }
 

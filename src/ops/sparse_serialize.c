@@ -69,6 +69,15 @@ static Error *take_tensor(const Tensor *from, int64_t i, Tensor **out) {
     return NULL;
 }
 
+Error *sparse_variant(Tensor *indices, Tensor *values, Tensor *shape, Tensor **out) {
+    Shape three = shape_vector(3);
+    Error *err = tensor_new(DT_VARIANT, &three, out);
+    if (err) return err;
+    Tensor *parts[] = {indices, values, shape};
+    for (int i = 0; i < 3; i++) put_tensor(*out, i, parts[i]);
+    return NULL;
+}
+
 /* ---- Three tensors that make a sparse one ---- */
 
 typedef struct Triple {

@@ -46,3 +46,6 @@ static inline const char *element_at(const Tensor *t, int64_t i) {
 static inline char *element_to(Tensor *t, int64_t i) {
     return (char *)t->data + (size_t)i * dtype_size(t->dtype);
 }
+
+/* A vector of three variants that hold these tensors: a sparse tensor as datasets pass it on. */
+Error *sparse_variant(Tensor *indices, Tensor *values, Tensor *shape, Tensor **out) MUST_CHECK;

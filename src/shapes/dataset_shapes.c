@@ -12,6 +12,17 @@ static void from_files_at_offsets(ShapeContext *c) {
     from_files(c);
 }
 
+/* Each default is a scalar, or a vector of one or none. */
+static void csv(ShapeContext *c) {
+    int end = c->in_count - node_is(c->node, "CSVDatasetV2");
+    for (int i = 8; i < end; i++) {
+        PartialShape s = ctx_rank_at_most(c, c->in[i], 1);
+        if (s.rank == 1 && s.dims[0] > 1) ctx_fail(c, "Shape of a default must be a length-0 or length-1 vector, or a scalar.");
+    }
+    if (end < c->in_count) ctx_in_rank(c, end, 1);
+    from_files(c);
+}
+
 const ShapeRow dataset_rules[] = {
     {"AnonymousIterator", rule_scalar, 0},
     {"AnonymousIteratorV2", rule_scalar, 0},
@@ -131,6 +142,14 @@ const ShapeRow dataset_rules[] = {
     {"TakeWhileDataset", rule_scalar, 0},
     {"TensorDataset", rule_scalar, 0},
     {"TensorSliceDataset", rule_scalar, 0},
+    {"CSVDataset", csv, "* [] [] [] [] [] [] [?]"},
+    {"CSVDatasetV2", csv, "* [] [] [] [] [] [] [?]"},
+    {"ExperimentalCSVDataset", csv, "* [] [] [] [] [] [] [?]"},
+    {"DenseToSparseBatchDataset", rule_scalar, "* [] [?]"},
+    {"ExperimentalDenseToSparseBatchDataset", rule_scalar, "* [] [?]"},
+    {"ExperimentalParseExampleDataset", rule_scalar, 0},
+    {"ParseExampleDataset", rule_scalar, 0},
+    {"ParseExampleDatasetV2", rule_scalar, 0},
     {"TextLineDataset", from_files, "* [] []"},
     {"UnbatchDataset", rule_scalar, 0},
     {"UniqueDataset", rule_scalar, 0},

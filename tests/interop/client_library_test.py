@@ -3,7 +3,7 @@ import numpy as np
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 
-from client_programs import table
+from client_programs import program, table
 
 
 def parts(r):
@@ -74,3 +74,55 @@ IMAGES = {
     "fractional_gradients": lambda: (lambda x: tf.gradients(tf2.nn.fractional_max_pool(x, [1.0, 1.4, 1.6, 1.0], seed=7)[0] ** 2, x))(image()),
 }
 test_images = table(IMAGES, modes=("v1", "v2"))
+
+
+@program("v1", "v2")
+def test_csv_datasets(p):
+    path = p.folder + "/data.csv"
+    with open(path, "w") as f:
+        f.write('id,x,name\n1,2.5,a\n2,,"b, c"\n3,4,"two\nlines"\n4,oops,d\n5,6,e\n')
+    whole = tf2.data.experimental.CsvDataset(path, [tf.int64, tf.constant([0.5]), tf.string], header=True)
+    some = tf2.data.experimental.CsvDataset([path, path], [tf.string], header=True, select_cols=[2])
+    rest = tf2.data.experimental.CsvDataset(path, [tf.int64, tf.string], header=True, exclude_cols=[1])
+    for dataset in (whole, some, rest):
+        following = tf.data.make_one_shot_iterator(dataset).get_next()
+        for _ in range(12):
+            p.run(following)
+
+
+@program("v1", "v2")
+def test_make_csv_dataset(p):
+    path = p.folder + "/data.csv"
+    with open(path, "w") as f:
+        f.write("id,x,label\n" + "".join("%d,%g,%d\n" % (i, i / 4, i % 3) for i in range(10)))
+    dataset = tf2.data.experimental.make_csv_dataset(path, 4, label_name="label", num_epochs=1, shuffle=False)
+    following = tf.data.make_one_shot_iterator(dataset).get_next()
+    for _ in range(4):
+        p.run(following)
+
+
+@program("v1", "v2")
+def test_batched_features(p):
+    feature = tf.train.Feature
+    path = p.folder + "/data.tfrecord"
+    with tf.io.TFRecordWriter(path) as f:
+        for i in range(7):
+            parts = {"i": feature(int64_list=tf.train.Int64List(value=[i])), "v": feature(float_list=tf.train.FloatList(value=[0.5] * i)),
+                     "s": feature(bytes_list=tf.train.BytesList(value=[b"x"] * (i % 3)))}
+            f.write(tf.train.Example(features=tf.train.Features(feature=parts)).SerializeToString())
+    features = {"i": tf.io.FixedLenFeature([], tf.int64), "v": tf.io.VarLenFeature(tf.float32), "s": tf.io.RaggedFeature(tf.string)}
+    parsed = tf2.data.TFRecordDataset(path).batch(3).apply(tf2.data.experimental.parse_example_dataset(features))
+    batched = tf2.data.experimental.make_batched_features_dataset(path, 3, {"i": features["i"], "v": features["v"]}, num_epochs=1, shuffle=False)
+    for dataset in (parsed, batched):
+        following = tf.data.make_one_shot_iterator(dataset).get_next()
+        following = {k: [v.flat_values, v.row_splits] if isinstance(v, tf.RaggedTensor) else v for k, v in following.items()}
+        for _ in range(4):
+            p.run(following)
+
+
+@program("v1", "v2")
+def test_dense_to_sparse_batches(p):
+    rows = tf2.data.Dataset.range(5).map(lambda n: tf.fill([n], n))
+    following = tf.data.make_one_shot_iterator(rows.apply(tf2.data.experimental.dense_to_sparse_batch(2, [6]))).get_next()
+    for _ in range(4):
+        p.run(following)
