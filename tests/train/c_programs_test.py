@@ -127,6 +127,7 @@ def test_a_killed_task_comes_back_and_the_training_goes_on(built, tmp_path, vict
             else:
                 job.wait_for(restarted)
         job.wait_for(trains)
+        job.wait_for(r"step ([4-9]\d\d|\d{4,})  loss")  # has learnt
         reach_step("grpc://" + job.address("ps", 0), LAST, use_resource=True)
         out = job.finish()
     assert out.count("ended with code 137: restart") == 2, out
