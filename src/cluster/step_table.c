@@ -110,8 +110,9 @@ void step_table_cleanup_session(StepTable *t, WorkerSession *s) {
 
 void step_table_drop_if_idle(StepTable *t, StepEntry *e) {
     pthread_mutex_lock(&t->mutex);
-    /* Only the table and the caller hold it, and no RunGraph came: nobody else will ever clean it up. */
-    bool idle = !atomic_load(&e->session) && atomic_load(&e->refs.count) == 2 && intmap_get(&t->entries, (uint64_t)e->step_id + 1) == e;
+    /* Only the table and the caller hold it, no RunGraph came and no other RecvTensor waits: nobody else will ever clean it up. */
+    bool idle = !atomic_load(&e->session) && atomic_load(&e->refs.count) == 2 && rendezvous_is_empty(e->rendezvous) &&
+                intmap_get(&t->entries, (uint64_t)e->step_id + 1) == e;
     if (idle) intmap_remove(&t->entries, (uint64_t)e->step_id + 1);
     pthread_mutex_unlock(&t->mutex);
     if (idle) step_entry_unref(e);

@@ -194,6 +194,13 @@ void rendezvous_abort(Rendezvous *r, const Error *reason) {
     strmap_clear(&meetings);
 }
 
+bool rendezvous_is_empty(Rendezvous *r) {
+    pthread_mutex_lock(&r->mutex);
+    bool empty = r->meetings.count == 0;
+    pthread_mutex_unlock(&r->mutex);
+    return empty;
+}
+
 bool rendezvous_is_aborted(Rendezvous *r) {
     pthread_mutex_lock(&r->mutex);
     bool aborted = r->aborted != NULL;

@@ -123,6 +123,30 @@ static void note(void *arg, Error *err, Tensor *value, bool is_dead) {
     dones++;
 }
 
+static void count_aborted(void *arg, Error *err, Tensor *value, bool is_dead) {
+    (void)value, (void)is_dead;
+    assert_int_equal(err->code, CODE_ABORTED);
+    error_free(err);
+    ++*(int *)arg;
+}
+
+/* A peer that goes gives up its RecvTensors one by one: the first one may not take the step from the others. */
+static void a_step_that_others_wait_for_is_kept(void **state) {
+    (void)state;
+    StepTable *t = step_table_new(NULL, NULL);
+    int first = 0, second = 0;
+    StepEntry *e = step_table_get(t, 7);
+    rendezvous_recv(step_entry_rendezvous(e), STR("a"), count_aborted, &first);
+    rendezvous_recv(step_entry_rendezvous(e), STR("b"), count_aborted, &second);
+    assert_true(rendezvous_withdraw(step_entry_rendezvous(e), STR("a"), &first));
+    step_table_drop_if_idle(t, e);
+    step_entry_unref(e);
+    assert_int_equal(step_table_count(t), 1);
+    step_table_free(t);
+    assert_int_equal(first, 0);
+    assert_int_equal(second, 1);
+}
+
 static void steps_are_kept_until_they_are_cleaned_up(void **state) {
     (void)state;
     StepTable *t = step_table_new(NULL, NULL);
@@ -267,7 +291,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flags_list_hosts), cmocka_unit_test(json_lists_jobs_or_is_tf_config), cmocka_unit_test(descriptions_that_make_no_sense_are_refused),
         cmocka_unit_test(a_cluster_survives_its_protobuf), cmocka_unit_test(an_id_is_fresh_once_while_it_is_remembered),
-        cmocka_unit_test(steps_are_kept_until_they_are_cleaned_up), cmocka_unit_test(a_received_tensor_is_the_one_sent),
+        cmocka_unit_test(steps_are_kept_until_they_are_cleaned_up),
+        cmocka_unit_test(a_step_that_others_wait_for_is_kept), cmocka_unit_test(a_received_tensor_is_the_one_sent),
         cmocka_unit_test(a_large_tensor_is_made_of_the_message_it_came_in),
         cmocka_unit_test(named_tensors_are_ordinary_protobuf),
     };

@@ -162,7 +162,6 @@ def test_tasks_of_one_process_need_no_sockets_between_them(built, machines):
 MADE_ANEW = "the session is made anew: "
 
 
-@pytest.mark.skipif(MODE == "asan", reason="calls that come late from a ps that was cut off may still be held when the program ends: LeakSanitizer tells now and then")
 def test_a_ps_cut_off_for_a_while(built, machines, tmp_path):
     """Both workers lose the ps, say so, and go on when the cable is back; its variables are still there."""
     ps, chief, worker = start_apart(machines, built("managed"), "--steps=8000", "--logdir=%s" % tmp_path, "--keepalive=1")
