@@ -9,7 +9,7 @@
 #include "cluster/codec.h"
 #include "cluster/worker_service.h"
 
-enum { CLOSE_MS = 5000, FIRST_LOOK_MS = 1000 }; /* after that long a missing task is worth a line in the log */
+enum { STOP_MS = 500, CLOSE_MS = 5000, FIRST_LOOK_MS = 1000 }; /* after that long a missing task is worth a line in the log */
 
 Error *task_passes_filters(Str task_name, char **filters, size_t count, bool *passes) {
     DeviceName task, filter;
@@ -242,11 +242,9 @@ void session_tasks_close(SessionTasks *t, Str handle, Cancel *stop) {
         Message m = {0};
         if (t->tasks[i].local) {
             worker_delete_session(t->tasks[i].local, handle);
-        } else if (stopping) { /* a silent task must not hold up the end */
-            worker_client_post(&t->tasks[i], "DeleteWorkerSession", &request.base, CLOSE_MS);
-        } else {
+        } else { /* a silent task must not hold up the end */
             codec_pack(&request.base, &m);
-            worker_calls_start(calls, i, &t->tasks[i], "DeleteWorkerSession", &m, (CallOptions){.timeout_ms = CLOSE_MS});
+            worker_calls_start(calls, i, &t->tasks[i], "DeleteWorkerSession", &m, (CallOptions){.timeout_ms = stopping ? STOP_MS : CLOSE_MS});
         }
     }
     worker_calls_wait(calls, -1);
