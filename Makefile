@@ -44,10 +44,10 @@ HEADERS := $(patsubst include/%,%,$(wildcard include/*.h include/*/*.h include/*
 TF_NAMES := libtensorflow.so.2 libtensorflow_cc.so.2 libtensorflow_framework.so.2
 VERSION := $(shell sed -n 's/.*"rill \([0-9.]*\).*/\1/p' src/tools/cmd_version.c)
 
-BENCH_BIN := $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
+BENCH_BIN := $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c)) $(if $(shell command -v mpicc),$(B)/bench/mpi)
 EXAMPLES := $(patsubst examples/c/%.c,$(B)/examples/%,$(filter-out %_data.c,$(wildcard examples/c/*.c)))
 
-.PHONY: all examples demo-python lib tests demo test unit fuzz check bench install deps clean
+.PHONY: all examples demo-python lib tests demo test unit fuzz check bench bench-programs install deps clean
 .SECONDARY:
 all: deps
 	@$(MAKE) -s --no-print-directory $(PARALLEL) $(B)/rill $(B)/librill.a $(B)/librill.so
@@ -85,10 +85,10 @@ check:
 	@python3 scripts/check_layers.py
 	@python3 scripts/check_sizes.py
 
-# Beside TensorFlow, PyTorch and JAX, taking turns; writes docs/benchmarks.md. BENCH="steps transfer": only these groups.
+# Beside TensorFlow, PyTorch, JAX, OpenMPI and Gloo, taking turns; writes docs/benchmarks.md. BENCH="steps transfer": only these groups.
 bench: all
 	@scripts/install_deps.sh bench
-	@$(MAKE) -s --no-print-directory $(PARALLEL) $(BENCH_BIN)
+	@$(MAKE) -s --no-print-directory $(PARALLEL) bench-programs
 	@MODE=$(MODE) .venv/bin/python bench/run.py $(BENCH)
 
 # Program, libraries, headers, man page, completion, demo. PREFIX=/usr/local; DESTDIR for packagers.
@@ -115,6 +115,7 @@ install: all
 	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' scripts/rill.pc.in > $(DEST)/lib/pkgconfig/rill.pc
 	@echo "installed rill $(VERSION) in $(DEST)"
 
+bench-programs: $(BENCH_BIN)
 lib: $(B)/librill.a
 examples: $(EXAMPLES)
 tests: $(TEST_BIN)
@@ -167,6 +168,12 @@ $(B)/bench/%: bench/%.c
 	@mkdir -p $(@D)
 	@echo "CC $<"
 	@$(CC) -std=gnu17 -D_GNU_SOURCE $(FLAGS_$(MODE)) $(WARN) $< -o $@ -ldnnl -lm -pthread
+
+# A peer; Debian's mpicc brings its own flags.
+$(B)/bench/mpi: bench/peers/mpi.c
+	@mkdir -p $(@D)
+	@echo "CC $<"
+	@mpicc -std=gnu17 -D_GNU_SOURCE $(FLAGS_release) $(WARN) $< -o $@
 
 -include $(EXAMPLES:=.d) $(LIB_OBJ:.o=.d) $(TOOL_OBJ:.o=.d) $(TEST_BIN:=.d)
 

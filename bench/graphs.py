@@ -3,6 +3,7 @@
     graphs.write(folder, "steps")      writes folder/steps.pb and folder/steps.json, returns the path of the latter
 """
 import base64
+import functools
 import json
 import os
 
@@ -45,6 +46,7 @@ def variable(name, floats, device):
         return tf.get_variable(name, [floats], initializer=tf.zeros_initializer(), use_resource=True)
 
 
+@functools.cache
 def steps(folder):
     """Empty steps, barriers, pulls and pushes between one ps and one worker."""
     cases = Cases(folder, "steps")
@@ -70,10 +72,16 @@ def steps(folder):
             cases.add("pull_" + size, [pulled.op])
             cases.add("push_" + size, [pushed])
             cases.add("fetch_" + size, fetches=[on_ps.read_value()])
+            if size != "4B":  # what an all-reduce is with a ps: the worker's value is added to that of the ps, and the sum comes back
+                with tf.device(ps), tf.control_dependencies([on_ps.assign_add(on_worker.read_value())]):
+                    total = on_ps.read_value()
+                with tf.device(worker):
+                    cases.add("reduce_" + size, [tf.identity(total, "reduce_" + size).op])
         cases.common(init=[[tf.global_variables_initializer().name]])
     return cases.write()
 
 
+@functools.cache
 def local_model(folder, model):
     """A training step of a model in one process."""
     cases = Cases(folder, "local_" + model)
@@ -93,6 +101,7 @@ def inputs(folder, model):
     return paths
 
 
+@functools.cache
 def worker_model(folder, model, worker, workers, sync):
     """A training step of one worker, with the variables on the ps; worker 0 is the chief."""
     mode = "%s%d" % ("sync" if sync else "async", workers)
@@ -179,6 +188,28 @@ def fan(folder, nodes):
     node(graph_def, "all", "NoOp", ["^n%d" % i for i in range(nodes)])
     save(folder, name + ".pb", graph_def)
     return describe(folder, name, {"first": {"targets": ["all"], "fetches": []}}, optimisers_off())
+
+
+def null_chain(folder, nodes):
+    """Nodes that do nothing, each after the one before."""
+    graph_def = start_of_graph()
+    for i in range(nodes):
+        node(graph_def, "n%d" % i, "NoOp", ["^n%d" % (i - 1) if i else "^one"])
+    return null_case(folder, "null_chain%d" % nodes, graph_def, "n%d" % (nodes - 1))
+
+
+def null_fan(folder, nodes):
+    """Nodes that do nothing, all after the same one, and one that waits for all."""
+    graph_def = start_of_graph()
+    for i in range(nodes):
+        node(graph_def, "n%d" % i, "NoOp", ["^one"])
+    node(graph_def, "all", "NoOp", ["^n%d" % i for i in range(nodes)])
+    return null_case(folder, "null_fan%d" % nodes, graph_def, "all")
+
+
+def null_case(folder, name, graph_def, target):
+    save(folder, name + ".pb", graph_def)
+    return describe(folder, name, {"first": {"targets": [target], "fetches": []}}, optimisers_off())
 
 
 def describe(folder, name, cases, config):

@@ -3,6 +3,7 @@ import os
 import platform
 import re
 import subprocess
+import time
 
 import psutil
 
@@ -36,17 +37,22 @@ def tree_seconds():
     return total
 
 
+class Quiet:
+    """Stands for a watch where figures of several rows are put together. problem: that of those rows."""
+
+    def __init__(self, problem=""):
+        self.problem = problem
+
+
 class Watch:
     """Between enter and exit: how much of the machine others used. `others` and `steal` are shares of all cores."""
 
     def __enter__(self):
-        import time
-        self._time = time.monotonic
-        self._began, self._own, (self._busy, self._steal) = self._time(), tree_seconds(), ticks()
+        self._began, self._own, (self._busy, self._steal) = time.monotonic(), tree_seconds(), ticks()
         return self
 
     def __exit__(self, *what):
-        cores = (self._time() - self._began) * os.cpu_count()
+        cores = (time.monotonic() - self._began) * os.cpu_count()
         busy, steal = ticks()
         self.steal = (steal - self._steal) / cores
         self.others = max(0.0, (busy - self._busy - (tree_seconds() - self._own)) / cores)

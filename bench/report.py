@@ -1,5 +1,7 @@
 """Writes docs/benchmarks.md from docs/benchmarks.json: the ratios first, then what they are made of."""
+import fnmatch
 import os
+import re
 
 import machine
 import plot
@@ -8,7 +10,9 @@ import targets
 
 BYTES = {"4B": 4, "1KB": 1e3, "1MB": 1e6, "100MB": 1e8}
 DOCS = os.path.join(stage.ROOT, "docs")
-PEERS = {"rill": "Rill", "tensorflow": "TensorFlow", "tensorflow_xla": "TensorFlow XLA", "torch": "PyTorch", "torch_compile": "torch.compile", "jax": "JAX", "onednn": "oneDNN"}
+PEERS = {"rill": "Rill", "tensorflow": "TensorFlow", "tensorflow_xla": "TensorFlow XLA", "torch": "PyTorch", "torch_compile": "torch.compile", "jax": "JAX", "onednn": "oneDNN",
+         "openmpi": "OpenMPI", "gloo": "Gloo"}
+MISSED = os.path.join(stage.HERE, "missed.md")
 
 INTRODUCTION = """# Benchmarks
 
@@ -16,7 +20,8 @@ Rill beside TensorFlow 2.21 and others, measured by `make bench`. Written by `be
 measured says so.
 
 - All contenders of a row run in the same minutes on the same machine and take turns, window by window, after a window that is not counted. A **ratio** is what the peer takes divided by
-  what Rill takes in the same round, median over the rounds, with the least and the most: above 1 Rill is faster. Bold: the row's target is reached.
+  what Rill takes in the same round, median over the rounds, with the least and the most: above 1 Rill is faster. A target may also be a figure of Rill's own ("≤ 50 ns") or a
+  ratio of CPU times. Bold: the target is reached; what is not reached is told with its reasons under [Where a target is not reached](#where-a-target-is-not-reached).
 - Steps on servers are driven by the same load generator in C (`rill bench FILE CASE --target grpc://...`) with the same GraphDef; TensorFlow is its own server (`tf.distribute.Server`),
   as it comes, oneDNN included. Rows "Python client" use `tf.compat.v1.Session`. CPU is that of all server processes for one step.
 - A row is marked *busy* when others used more than %d %% of the cores, more than %d %% was stolen, or the ratios of its rounds differ by more than half: do not judge by it.
@@ -26,12 +31,20 @@ measured says so.
 TITLES = {
     "steps": "Small steps, 1 ps + 1 worker",
     "transfer": "Transfers, 1 ps + 1 worker",
+    "peers": "OpenMPI and Gloo, two processes",
     "python": "Python client, 1 ps + 1 worker",
     "cluster": "Training on a cluster",
+    "sync": "What training in step costs",
     "local": "Training in one process",
     "kernels": "One kernel alone, one process",
     "size": "Graphs by size",
     "scale": "Clusters by size",
+}
+NOTES = {
+    "peers": "Own small programs on OpenMPI (its processes poll all the time, which a server shared with others must not) and on Gloo (of PyTorch, over TCP), beside what Rill's ps and worker do "
+             "for a client: there is no target, they say what a message costs without a session, a graph and a client.",
+    "sync": "How much longer a step of `SyncReplicasOptimizer` takes than one of workers that each go on their own: all four take turns, the figure is that of each round.",
+    "scale": "A step is one of any worker: with 4 workers, 250 µs means 4,000 steps a second over all.",
 }
 
 
@@ -42,40 +55,102 @@ def duration(us):
     return "%.3g µs" % us
 
 
-def value(row, us):
-    return duration(us) if row["unit"] == "µs" else "%.4g %s" % (us, row["unit"])
+def value(row, figure):
+    if row["unit"] == "µs":
+        return duration(figure)
+    return "%.1f %%" % figure if row["unit"] == "%" else "%.4g %s" % (figure, row["unit"])
 
 
-def ratio_cell(r, target):
-    text = "%.2f (%.2f–%.2f)" % (r["median"], r["least"], r["most"])
-    return "**%s**" % text if r["median"] >= target else text
+def bold(text, reached):
+    return "**%s**" % text if reached else text
 
 
-def target_cell(aims):
-    """One figure where all peers have the same; else the others' after those with one of their own."""
-    own = {p: a for p, a in aims.items() if a != 1}
-    if len(own) == len(aims) == 1 or not own:
-        return "≥ %g" % max(aims.values())
-    return ", ".join("%s ≥ %g" % (PEERS[p], a) for p, a in own.items()) + ", others ≥ 1"
+def ratio_cell(r, least):
+    return bold("%.2f (%.2f–%.2f)" % (r["median"], r["least"], r["most"]), least is not None and r["median"] >= least)
+
+
+def own_cell(row):
+    """Rill's own figure, with its spread where no ratio has one."""
+    cost, most = row["costs"]["rill"], targets.aims(row["key"]).get("most")
+    text = value(row, cost["median"])
+    if not row["ratios"] and cost["most"] > cost["least"]:
+        text += " (%s–%s)" % (value(row, cost["least"]).split(" ")[0], value(row, cost["most"]).split(" ")[0])
+    return bold(text, most is not None and cost["median"] <= most)
+
+
+def target_cell(row):
+    """One figure where all peers have the same; else the others' after those with one of their own. Then what is meant of Rill alone."""
+    least = {p: targets.target(row["key"], p) for p in row["ratios"]}
+    least = {p: a for p, a in least.items() if a is not None}
+    own = {p: a for p, a in least.items() if a != 1}
+    cells = []
+    if len(own) == len(least) == 1 or (least and not own):
+        cells.append("≥ %g" % max(least.values()))
+    elif own:
+        cells += ["%s ≥ %g" % (PEERS[p], a) for p, a in own.items()] + ["others ≥ 1"]
+    aims = targets.aims(row["key"])
+    if "cpu" in aims:
+        cells.append("CPU ≥ %g" % aims["cpu"])
+    if "most" in aims:
+        cells.append("≤ " + value(row, aims["most"]))
+    return ", ".join(cells) or "–"
+
+
+def cpu_cell(row):
+    if "cpu" not in row:
+        return "–"
+    text = " / ".join(duration(c["median"]) for c in row["cpu"].values())
+    ratio, least = targets.cpu_ratio(row), targets.aims(row["key"]).get("cpu")
+    if ratio:
+        text += " = " + bold("1/%.1f" % ratio, least is not None and ratio >= least)
+    return text
+
+
+def remarks(row):
+    left_out = "; ".join("%s not measured: %s" % (PEERS[p], why) for p, why in row.get("left_out", {}).items())
+    return "; ".join(filter(None, ["*busy*: " + row["problem"] if row["problem"] else "", left_out]))
 
 
 def table(rows):
-    peers = []
+    peers, compared = [], []
     for row in rows:
-        peers += [p for p in row["ratios"] if p not in peers]
+        peers += [p for p in row["costs"] if p not in peers and p != "rill"]
+        compared += [p for p in row["ratios"] if p not in compared]
     with_cpu = any("cpu" in r for r in rows)
-    head = ["", "target"] + ["ratio to " + PEERS[p] for p in peers] + ["Rill"] + [PEERS[p] for p in peers] + (["CPU: Rill / TensorFlow"] if with_cpu else []) + [""]
+    head = ["", "target"] + ["ratio to " + PEERS[p] for p in compared] + ["Rill"] + [PEERS[p] for p in peers] + (["CPU: Rill / TensorFlow"] if with_cpu else []) + [""]
     lines = ["| %s |" % " | ".join(head), "|---|" + "---:|" * (len(head) - 2) + "---|"]
     for row in rows:
-        aims = {p: targets.target(row["key"], p) for p in row["ratios"]}
-        cells = [row["title"], target_cell(aims)]
-        cells += [ratio_cell(row["ratios"][p], aims[p]) if p in row["ratios"] else "–" for p in peers]
-        cells += [value(row, row["costs"][p]["median"]) if p in row["costs"] else "–" for p in ["rill"] + peers]
+        cells = [row["title"], target_cell(row)]
+        cells += [ratio_cell(row["ratios"][p], targets.target(row["key"], p)) if p in row["ratios"] else "–" for p in compared]
+        cells += [own_cell(row)] + [value(row, row["costs"][p]["median"]) if p in row["costs"] else "–" for p in peers]
         if with_cpu:
-            cells.append(" / ".join(duration(c["median"]) for c in row["cpu"].values()) if "cpu" in row else "–")
-        cells.append("*busy*: " + row["problem"] if row["problem"] else "")
-        lines.append("| %s |" % " | ".join(cells))
+            cells.append(cpu_cell(row))
+        lines.append("| %s |" % " | ".join(cells + [remarks(row)]))
     return lines
+
+
+def reasons(path=MISSED):
+    """Why targets are not reached, by row: [(pattern of keys, text)]."""
+    with open(path) as f:
+        sections = re.split(r"^## (.*)\n", f.read(), flags=re.M)[1:]
+    return [(pattern.strip(), text.strip()) for patterns, text in zip(sections[::2], sections[1::2]) for pattern in patterns.split(",")]
+
+
+def missed_lines(rows, texts):
+    """The rows that miss a target, those with the same reason together."""
+    by_text = {}
+    for row in rows:
+        what = targets.missed(row["key"], row)
+        if what:
+            text = next((t for pattern, t in texts if fnmatch.fnmatchcase(row["key"], pattern)), "No reason is known yet.")
+            told = ", ".join("%s instead of %s" % (value(row, figure), value(row, aim)) if who == "most" else "%s %.2f instead of %g" % (PEERS.get(who, "CPU"), figure, aim) for who, figure, aim in what)
+            by_text.setdefault(text, []).append("- %s: %s%s" % (row["title"], told, " (*busy*)" if row["problem"] else ""))
+    if not by_text:
+        return ["All rows above reach their targets."]
+    lines = []
+    for text, titles in by_text.items():
+        lines += titles + ["", text, ""]
+    return lines[:-1]
 
 
 def limits_table(limits):
@@ -157,14 +232,11 @@ def write(results, groups, folder=DOCS):
         by_group.setdefault(row["group"], []).append(dict(row, key=key))
     for group, title in TITLES.items():
         rows = by_group.get(group)
-        lines += ["", "## " + title, ""]
+        lines += ["", "## " + title, ""] + ([NOTES[group], ""] if group in NOTES else [])
         lines += table(rows) + ["", "Measured %s." % dates(rows)] if rows else ["Not measured yet."]
         if group == "transfer" and "limits" in results:
             lines += limits_table(results["limits"])
-    memory = [r for r in by_group.get("scale", []) if "ps_bytes_per_worker" in r]
-    if memory:
-        lines += ["", "Memory that a worker's connection and session add to the ps: " + "; ".join(
-            "%s: %s" % (r["title"].split(",")[0], ", ".join("%s %.0f KB" % (PEERS[n], b / 1e3) for n, b in r["ps_bytes_per_worker"].items())) for r in memory) + "."]
+    lines += ["", "## Where a target is not reached", ""] + missed_lines([r for g in TITLES for r in by_group.get(g, [])], reasons())
     lines += ["", "## A long run", ""] + soak_lines(results.get("soak"))
     lines += ["", "## Pictures", ""]
     for name, text in draw(results, folder):

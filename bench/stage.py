@@ -29,12 +29,12 @@ def commit():
 class Stage:
     """One run of some rows."""
 
-    def __init__(self, seconds=0.5, rounds=5, without=()):
-        self.seconds, self.rounds, self.without = seconds, rounds, without
+    def __init__(self, seconds=0.5, rounds=5, without=(), path=RESULTS):
+        self.seconds, self.rounds, self.without, self.path = seconds, rounds, without, path
         self._clusters = {}
         self._commit, self._date = commit(), datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M")
         try:
-            with open(RESULTS) as f:
+            with open(path) as f:
                 self.results = json.load(f)
         except FileNotFoundError:
             self.results = {"rows": {}}
@@ -63,13 +63,14 @@ class Stage:
     # ---- Results ----
 
     def record(self, key, group, title, unit, result, watch, **more):
-        """Keeps and prints a row. result: what contest.compare gave."""
+        """Keeps and prints a row. result: what contest.compare gave. left_out: why a peer is not among them, by its name."""
         problem = [watch.problem] if watch.problem else []
         for name, ratio in result["ratios"].items():
             if ratio["most"] > UNSTEADY * ratio["least"]:
                 problem.append("rounds differ: %.2f to %.2f of %s" % (ratio["least"], ratio["most"], name))
         old = self.results["rows"].get(key)
         place = old["place"] if old else 1 + max([r["place"] for r in self.results["rows"].values()], default=0)
+        more = {k: v for k, v in more.items() if v != {}}
         row = dict(more, place=place, group=group, title=title, unit=unit, problem="; ".join(problem), date=self._date, commit=self._commit, **result)
         self.results["rows"][key] = row
         self.save()
@@ -89,14 +90,17 @@ class Stage:
         self.save()
 
     def save(self):
-        with open(RESULTS, "w") as f:
+        """Whole or not at all: a run may be ended at any moment."""
+        with open(self.path + ".new", "w") as f:
             json.dump(self.results, f, indent=1, sort_keys=True)
             f.write("\n")
+        os.replace(self.path + ".new", self.path)
 
     # ---- The usual way ----
 
-    def contest(self, key, group, title, contenders, seconds=None, steps=0, with_cpu=True, **more):
-        """Waits for the contenders, lets them take turns, records microseconds a step."""
+    def take_turns(self, contenders, seconds=None, steps=0):
+        """Waits for the contenders, lets them take turns, ends them: their windows by name, the watch, and why a peer was left out, by name."""
+        left_out = {}
         try:
             ready = {}
             for name, c in contenders.items():
@@ -107,16 +111,23 @@ class Stage:
                     if name in ("rill", "tensorflow"):
                         raise
                     print("%s is left out: %s" % (name, e), flush=True)
-                    more.setdefault("left_out", []).append(name)
+                    left_out[name] = "no answer in time" if isinstance(e, TimeoutError) else "it failed"
             with machine.Watch() as watch:
                 windows = contest.take_turns(ready, seconds or self.seconds, self.rounds, steps)
         finally:
             for c in contenders.values():
                 c.close()
-        result = contest.compare(windows, contest.step_us)
+        return windows, watch, left_out
+
+    def contest(self, key, group, title, contenders, seconds=None, steps=0, with_cpu=True, left_out=None, **more):
+        """Lets them take turns and records microseconds a step. left_out: why a peer is not among them."""
+        windows, watch, failed = self.take_turns(contenders, seconds, steps)
+        self.record_windows(key, group, title, windows, watch, with_cpu, left_out=dict(left_out or {}, **failed), **more)
+
+    def record_windows(self, key, group, title, windows, watch, with_cpu=True, **more):
         if with_cpu:
             more["cpu"] = contest.compare(windows, contest.total_cpu_us)["costs"]
-        self.record(key, group, title, "µs", result, watch, **more)
+        self.record(key, group, title, "µs", contest.compare(windows, contest.step_us), watch, **more)
 
 
 def bench_program(name):
@@ -124,6 +135,7 @@ def bench_program(name):
 
 
 def has_peer(package):
+    """Whether build/peers has a Python package."""
     return os.path.exists(PEERS) and subprocess.run([PEERS, "-c", "import importlib.util, sys; sys.exit(not importlib.util.find_spec(%r))" % package]).returncode == 0
 
 

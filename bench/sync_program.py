@@ -1,6 +1,7 @@
-"""A TensorFlow 1 program that trains in step: sync_program.py CLUSTER_JSON JOB INDEX. A worker prints FIRST STEP after its first step, then waits to be ended."""
+"""A TensorFlow 1 program that trains in step: sync_program.py CLUSTER_JSON JOB INDEX. A worker prints FIRST STEP and the time after its first step, then waits to be ended."""
 import json
 import sys
+import time
 
 import tensorflow as tf
 
@@ -23,7 +24,7 @@ def main():
     is_chief = index == 0
     with tf.train.MonitoredTrainingSession(server.target, is_chief=is_chief, hooks=[optimizer.make_session_run_hook(is_chief)]) as session:
         session.run(train)
-        print("FIRST STEP", flush=True)
+        print("FIRST STEP", time.time(), flush=True)
         while not session.should_stop():
             session.run(train)
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # install_deps.sh build|test|bench: installs what the build, the tests or the benchmark need: Debian packages, for test the Python environment .venv,
-# for bench also build/peers, another one, with PyTorch and JAX.
+# for bench also OpenMPI, and build/peers, another environment, with PyTorch (and its Gloo) and JAX.
 # Does nothing, quickly, when all is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 BUILD="gcc make pkg-config protobuf-compiler protobuf-c-compiler libprotobuf-c-dev libnghttp2-dev libuv1-dev libdnnl-dev zlib1g-dev libsnappy-dev libcjson-dev libpng-dev libjpeg62-turbo-dev libgif-dev libicu-dev"
 TEST="$BUILD clang-14 libclang-rt-14-dev llvm-14 libcmocka-dev iproute2 python3 python3-venv zsh"
+PEER_PACKAGES="openmpi-bin libopenmpi-dev g++ python3-dev" # torch.compile calls a C++ compiler
 REQUIREMENTS=scripts/test_requirements.txt
 PEERS=scripts/bench_requirements.txt
 
@@ -81,6 +82,7 @@ install_venv() {
 # What the benchmark measures besides TensorFlow. Rows of a peer that cannot be installed are left out.
 install_peers() {
     local want
+    (install_packages $PEER_PACKAGES) || echo "install_deps.sh: packages of peers could not be installed; the benchmark goes without them" >&2
     want=$(sha256sum <$PEERS | cut -d' ' -f1)
     [ "$(cat build/peers/rill-stamp 2>/dev/null)" != "$want" ] || return 0
     echo "making build/peers: $(tr '\n' ' ' <$PEERS)"

@@ -1,4 +1,4 @@
-/* request_ids.h: the last n request ids, to refuse a request that comes twice. */
+/* request_ids.h: the last n request ids, to refuse a request that comes twice. Memory: 16 to 24 bytes for each of the n from the first id on, none before. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
