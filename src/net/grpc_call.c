@@ -44,7 +44,7 @@ void grpc_call_finish(GrpcCall *call, Error *err) {
     call->stream = NULL;
     message_clear(&call->request);
     call->done_task = (LoopTask){.fn = tell_user, .arg = call};
-    if (!loop_hand_out(loop, &call->done_task, call->may_stay)) tell_user(call);
+    if (call->is_noted || !loop_hand_out(loop, &call->done_task, call->may_stay)) tell_user(call);
 }
 
 /* Ends a call whose stream may still be open, and tells the peer. */
@@ -105,6 +105,7 @@ Call *grpc_call_new(Channel *c, const char *path, Message *request, CallOptions 
     call->request = message_move(request);
     call->wait_for_ready = options.wait_for_ready;
     call->may_stay = options.may_stay;
+    call->is_noted = options.is_noted;
     if (options.timeout_ms > 0) call->deadline_ns = clock_mono_ns() + options.timeout_ms * 1000000;
     call->done = done;
     call->arg = arg;

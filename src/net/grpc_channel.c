@@ -322,7 +322,17 @@ static char *last_error(Channel *base) {
     return text;
 }
 
+/* Where handlers run, a thread that waits might hold what they need. */
+static Loop *loop_to_drive(Channel *base) {
+    GrpcTransport *t = ((GrpcChannel *)base)->transport;
+    pthread_mutex_lock(&t->mutex);
+    bool is_serving = t->is_serving;
+    pthread_mutex_unlock(&t->mutex);
+    return is_serving ? NULL : t->loop;
+}
+
 static const ChannelTable channel_table = {
+    .loop = loop_to_drive,
     .call = grpc_call_new,
     .is_connected = is_connected,
     .last_error = last_error,

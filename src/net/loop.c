@@ -1,4 +1,4 @@
-/* loop.c: the threads, the queue of posted tasks, and a heap of timers over one timer of the kernel.
+/* loop.c: the threads, the queue of posted tasks, and timers over one timer of the kernel.
 
    Tasks run before and after the loop polls, so what who has the turn posts needs no wake-up, and whatever many
    threads posted meanwhile costs one.
@@ -7,11 +7,17 @@
    that an event wakes one thread, and nobody else until that one sleeps again or goes off to run what was handed out.
    So a request is read, worked on and answered by one thread, and another one wakes only for what comes meanwhile.
    Who finds another thread of the loop at it goes to sleep: that one looks for events after it has said that it stops,
-   and only then arms the epoll, so none is lost. */
+   and only then arms the epoll, so none is lost.
+
+   Before a thread sleeps it looks for events a while, when poll_policy.h finds that worth it: without the turn, so that
+   others can take it, and with the epoll not armed, so that nobody else wakes. One looks at a time, the poller; others
+   that find nothing to do sleep, and leave it to the poller to arm the epoll when it stops. Who waits for the answer to
+   a call may be the poller, too (loop_wait): then nobody needs to be woken. */
 #include "net/loop.h"
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -23,6 +29,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "net/poll_policy.h"
 
 enum {
     READ_BUFFER_BYTES = 256 * 1024,
@@ -53,21 +60,28 @@ struct Loop {
     _Atomic int turn_wanted_by; /* the loop's threads come first */
     _Atomic int sleepers;
     _Atomic bool is_driven; /* one of the loop's threads has the turn and will look for events before it leaves it */
-    _Atomic bool is_armed;  /* the next event wakes a sleeper */
     _Atomic bool is_ended;
+    _Atomic uint64_t poller; /* the ticket of who looks for events without the turn; 0: nobody. Odd: waits for a call */
+    _Atomic uint64_t tickets;
+
+    pthread_mutex_t watch;  /* guards what follows */
+    bool is_armed;          /* the next event wakes a sleeper */
+    int64_t idle_since_ns;  /* the threads have had nothing to do; 0: they have, or one looks for it */
+    PollPolicy policy;      /* of the loop's threads */
+    PollPolicy wait_policy; /* of who waits for a call */
 
     pthread_mutex_t turn; /* guards what follows, libuv's loop and what users of the loop keep there */
     bool is_touched;
     TaskList handed, handed_long;
     int64_t last_run_ns; /* of loop_run */
-    LoopTimer **heap;    /* heap[1..count], earliest first */
-    size_t count, capacity;
+    TimerHeap timers;
     int64_t alarm_ns; /* when the alarm rings; 0: it does not */
 };
 
 static _Thread_local Loop *own;      /* the loop this is a thread of */
 static _Thread_local bool has_turn;  /* of its own loop */
 static _Thread_local bool is_spare;  /* another thread of the loop does its work meanwhile */
+static _Thread_local bool is_waiting; /* in loop_wait, as the poller */
 
 /* ---- Tasks ---- */
 
@@ -94,7 +108,7 @@ bool loop_run(Loop *l, LoopTask *task) {
     pthread_mutex_lock(&l->mutex);
     bool must_post = l->head || l->stopped; /* behind those posted before */
     pthread_mutex_unlock(&l->mutex);
-    if (now - l->last_run_ns < BURST_NS && own != l) must_post = true;
+    if (now - l->last_run_ns < BURST_NS && own != l && !is_waiting) must_post = true;
     l->last_run_ns = now;
     if (!must_post) task->fn(task->arg);
     bool wake = l->is_touched;
@@ -163,9 +177,16 @@ bool loop_thread_is_spare(void) {
     return is_spare;
 }
 
+static void set_armed_locked(Loop *l, bool armed) {
+    struct epoll_event event = {.events = armed ? EPOLLIN | EPOLLONESHOT : 0};
+    if (l->is_armed != armed) epoll_ctl(l->wait_fd, EPOLL_CTL_MOD, uv_backend_fd(&l->uv), &event);
+    l->is_armed = armed;
+}
+
 static void arm(Loop *l) {
-    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
-    if (!atomic_exchange(&l->is_armed, true)) epoll_ctl(l->wait_fd, EPOLL_CTL_MOD, uv_backend_fd(&l->uv), &event);
+    pthread_mutex_lock(&l->watch);
+    set_armed_locked(l, true);
+    pthread_mutex_unlock(&l->watch);
 }
 
 static void leave_turn(Loop *l) {
@@ -207,7 +228,7 @@ static void run_handed(Loop *l) {
     l->handed = l->handed_long = (TaskList){0};
     atomic_store(&l->is_driven, false);
     bool has_sleeper = atomic_load(&l->sleepers) > 0;
-    if (has_sleeper && long_tasks) arm(l);
+    if (has_sleeper && long_tasks && !atomic_load(&l->poller)) arm(l);
     leave_turn(l);
     run_list(tasks, false);
     run_list(long_tasks, has_sleeper);
@@ -237,30 +258,10 @@ bool loop_call(Loop *l, LoopFn *fn, void *arg) {
 
 /* ---- Timers ---- */
 
-static void put(Loop *l, size_t place, LoopTimer *timer) {
-    l->heap[place] = timer;
-    timer->place = place;
-}
-
-static void sift_up(Loop *l, LoopTimer *timer) {
-    size_t at = timer->place;
-    for (; at > 1 && l->heap[at / 2]->at_ns > timer->at_ns; at /= 2) put(l, at, l->heap[at / 2]);
-    put(l, at, timer);
-}
-
-static void sift_down(Loop *l, LoopTimer *timer) {
-    size_t at = timer->place;
-    for (size_t child; (child = at * 2) <= l->count; at = child) {
-        if (child < l->count && l->heap[child + 1]->at_ns < l->heap[child]->at_ns) child++;
-        if (l->heap[child]->at_ns >= timer->at_ns) break;
-        put(l, at, l->heap[child]);
-    }
-    put(l, at, timer);
-}
-
 static void set_alarm(Loop *l) {
-    if (l->count == 0 || (l->alarm_ns && l->alarm_ns <= l->heap[1]->at_ns)) return;
-    l->alarm_ns = l->heap[1]->at_ns > 0 ? l->heap[1]->at_ns : 1;
+    const LoopTimer *first = timer_heap_first(&l->timers);
+    if (!first || (l->alarm_ns && l->alarm_ns <= first->at_ns)) return;
+    l->alarm_ns = first->at_ns > 0 ? first->at_ns : 1;
     struct itimerspec when = {.it_value = {l->alarm_ns / 1000000000, l->alarm_ns % 1000000000}};
     timerfd_settime(l->alarm_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
@@ -272,61 +273,118 @@ static void ring(uv_poll_t *alarm, int status, int events) {
     if (read(l->alarm_fd, &times, sizeof times) < 0) return; /* it was set again meanwhile */
     l->alarm_ns = 0;
     int64_t now = clock_mono_ns();
-    while (l->count > 0 && l->heap[1]->at_ns <= now) {
-        LoopTimer *timer = l->heap[1];
-        loop_timer_stop(l, timer);
+    for (LoopTimer *timer; (timer = timer_heap_first(&l->timers)) && timer->at_ns <= now;) {
+        timer_heap_remove(&l->timers, timer);
         timer->fn(timer->arg);
     }
     set_alarm(l);
 }
 
 void loop_timer_start(Loop *l, LoopTimer *timer, int64_t at_mono_ns, LoopFn *fn, void *arg) {
-    loop_timer_stop(l, timer);
+    timer_heap_remove(&l->timers, timer);
     *timer = (LoopTimer){at_mono_ns, 0, fn, arg};
-    l->heap = vec_reserve(l->heap, &l->capacity, l->count + 2, sizeof *l->heap);
-    timer->place = ++l->count;
-    sift_up(l, timer);
+    timer_heap_add(&l->timers, timer);
     set_alarm(l);
 }
 
 /* The alarm stays: when it rings for nothing it is set anew. */
 void loop_timer_stop(Loop *l, LoopTimer *timer) {
-    if (!timer->place) return;
-    LoopTimer *last = l->heap[l->count--];
-    if (last != timer) {
-        put(l, timer->place, last);
-        sift_up(l, last);
-        sift_down(l, last);
-    }
-    timer->place = 0;
+    timer_heap_remove(&l->timers, timer);
 }
 
-/* ---- Life ---- */
+/* ---- Looking for events ---- */
 
 static bool has_events(Loop *l) {
     struct pollfd events = {.fd = uv_backend_fd(&l->uv), .events = POLLIN};
     return poll(&events, 1, 0) > 0;
 }
 
-/* True: nothing is to be done, and the turn is left. */
-static bool leave_if_idle(Loop *l) {
+/* Becomes the poller, in place of `instead` (0: of nobody), unless the policy is against it: then 0. */
+static uint64_t become_poller(Loop *l, PollPolicy *policy, uint64_t instead, int64_t *limit_ns) {
+    uint64_t ticket = atomic_fetch_add(&l->tickets, 2) + 2 + (policy == &l->wait_policy);
+    pthread_mutex_lock(&l->watch);
+    *limit_ns = poll_policy_limit(policy);
+    bool is_poller = *limit_ns && atomic_compare_exchange_strong(&l->poller, &instead, ticket);
+    if (is_poller) {
+        set_armed_locked(l, false);
+        l->idle_since_ns = 0;
+    }
+    pthread_mutex_unlock(&l->watch);
+    return is_poller ? ticket : 0;
+}
+
+/* Without the turn, until there are events, *stop (optional) or it is enough. */
+static PollEnd look_for_events(Loop *l, uint64_t ticket, PollLook *look, const _Atomic bool *stop) {
+    PollEnd how = POLL_FOUND;
+    while (!(stop && atomic_load_explicit(stop, memory_order_acquire)) && !has_events(l)) {
+        if (atomic_load(&l->poller) != ticket) return POLL_TAKEN;
+        if (!poll_look_on(look, clock_mono_ns(), &how)) return how;
+        sched_yield();
+        how = POLL_FOUND;
+    }
+    return how;
+}
+
+/* Is no longer the poller. What comes from now on wakes a sleeper, unless this thread looks at it next. */
+static void stop_polling(Loop *l, PollPolicy *policy, uint64_t ticket, PollEnd how, int64_t waited_ns, bool looks_next) {
+    pthread_mutex_lock(&l->watch);
+    bool was_poller = atomic_compare_exchange_strong(&l->poller, &ticket, 0);
+    poll_policy_polled(policy, how, waited_ns);
+    if (was_poller && !looks_next) set_armed_locked(l, true);
+    pthread_mutex_unlock(&l->watch);
+}
+
+/* ---- Life ---- */
+
+typedef enum Rest { WORKS, POLLS, SLEEPS } Rest; /* without the turn unless it works */
+
+typedef struct Poll {
+    uint64_t ticket;
+    int64_t limit_ns;
+} Poll;
+
+static Rest rest_if_idle(Loop *l, Poll *poll) {
     l->is_touched = false;
-    if (uv_backend_timeout(&l->uv) == 0) return false;
+    if (uv_backend_timeout(&l->uv) == 0) return WORKS;
     atomic_store(&l->is_driven, false);
-    if (has_events(l)) { /* to arm now would wake another thread for them */
+    uint64_t poller = atomic_load(&l->poller);
+    poll->ticket = poller ? 0 : become_poller(l, &l->policy, 0, &poll->limit_ns);
+    bool is_watched = poller || poll->ticket; /* else to arm now would wake another thread for what is there already */
+    if (!is_watched && has_events(l)) {
         atomic_store(&l->is_driven, true);
-        return false;
+        return WORKS;
     }
     atomic_fetch_add(&l->sleepers, 1);
-    arm(l);
+    if (!is_watched) {
+        pthread_mutex_lock(&l->watch);
+        l->idle_since_ns = clock_mono_ns();
+        set_armed_locked(l, true);
+        pthread_mutex_unlock(&l->watch);
+    }
     leave_turn(l);
-    return true;
+    return poll->ticket ? POLLS : SLEEPS;
 }
 
 static void sleep_for_event(Loop *l) {
     struct epoll_event event;
-    if (epoll_wait(l->wait_fd, &event, 1, -1) > 0) atomic_store(&l->is_armed, false);
+    if (epoll_wait(l->wait_fd, &event, 1, -1) > 0) {
+        pthread_mutex_lock(&l->watch);
+        l->is_armed = false;
+        if (l->idle_since_ns) poll_policy_slept(&l->policy, clock_mono_ns() - l->idle_since_ns);
+        l->idle_since_ns = 0;
+        pthread_mutex_unlock(&l->watch);
+    }
     atomic_fetch_sub(&l->sleepers, 1);
+}
+
+static void poll_for_event(Loop *l, const Poll *poll) {
+    PollLook look = poll_look(poll->limit_ns, clock_mono_ns());
+    PollEnd how = look_for_events(l, poll->ticket, &look, NULL);
+    stop_polling(l, &l->policy, poll->ticket, how, clock_mono_ns() - look.began_ns, how == POLL_FOUND);
+    if (how == POLL_FOUND)
+        atomic_fetch_sub(&l->sleepers, 1);
+    else
+        sleep_for_event(l);
 }
 
 static bool is_over(Loop *l) {
@@ -345,20 +403,21 @@ static void block_signals(void) {
     pthread_sigmask(SIG_SETMASK, &set, NULL);
 }
 
-/* With the turn; leaves it. True: sleeps. */
-static bool drive(Loop *l) {
+/* With the turn; leaves it. */
+static Rest drive(Loop *l, Poll *poll) {
     while (!is_over(l)) {
         uv_run(&l->uv, UV_RUN_NOWAIT);
         run_tasks(l);
         if (has_handed(l)) {
             run_handed(l);
-            return false;
+            return WORKS;
         }
-        if (leave_if_idle(l)) return true;
+        Rest rest = rest_if_idle(l, poll);
+        if (rest != WORKS) return rest;
     }
     atomic_store(&l->is_ended, true);
     leave_turn(l);
-    return false;
+    return WORKS;
 }
 
 static void *thread_main(void *arg) {
@@ -367,9 +426,14 @@ static void *thread_main(void *arg) {
     pthread_setname_np(pthread_self(), l->name);
     own = l;
     while (!atomic_load(&l->is_ended)) {
+        Poll poll;
         bool entered = enter_turn(l);
         if (!entered) atomic_fetch_add(&l->sleepers, 1);
-        if (!entered || drive(l)) sleep_for_event(l);
+        Rest rest = entered ? drive(l, &poll) : SLEEPS;
+        if (rest == POLLS)
+            poll_for_event(l, &poll);
+        else if (rest == SLEEPS)
+            sleep_for_event(l);
     }
     uv_async_send(&l->wake); /* the next one ends */
     arm(l);
@@ -380,7 +444,7 @@ static int start_threads(Loop *l, int count) {
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
     l->wait_fd = epoll_create1(EPOLL_CLOEXEC);
     if (l->wait_fd < 0 || epoll_ctl(l->wait_fd, EPOLL_CTL_ADD, uv_backend_fd(&l->uv), &event) != 0) return UV_EMFILE;
-    atomic_store(&l->is_armed, true);
+    l->is_armed = true;
     while (l->thread_count < count && pthread_create(&l->threads[l->thread_count], NULL, thread_main, l) == 0)
         l->thread_count++;
     return l->thread_count ? 0 : UV_EAGAIN;
@@ -398,6 +462,7 @@ Error *loop_new(const char *name, int threads, Loop **out) {
     l->wait_fd = -1;
     pthread_mutex_init(&l->mutex, NULL);
     pthread_mutex_init(&l->turn, NULL);
+    pthread_mutex_init(&l->watch, NULL);
     l->wake.data = l->before_poll.data = l->after_poll.data = l->alarm.data = l;
     failed = uv_async_init(&l->uv, &l->wake, woken);
     uv_prepare_init(&l->uv, &l->before_poll);
@@ -447,9 +512,58 @@ void loop_free(Loop *l) {
     if (l->alarm_fd >= 0) close(l->alarm_fd);
     pthread_mutex_destroy(&l->mutex);
     pthread_mutex_destroy(&l->turn);
-    free(l->heap);
+    pthread_mutex_destroy(&l->watch);
+    timer_heap_clear(&l->timers);
     free(l->read_buffer);
     free(l);
+}
+
+/* ---- Waiting for a call ---- */
+
+void loop_wait_begin(Loop *l, LoopWait *w) {
+    *w = (LoopWait){.began_ns = clock_mono_ns()};
+    uint64_t poller = atomic_load(&l->poller);
+    if (own || poller % 2 || atomic_load(&l->is_ended)) return; /* a thread of the loop waits for nothing */
+    w->ticket = become_poller(l, &l->wait_policy, poller, &w->limit_ns);
+    is_waiting = w->ticket != 0;
+}
+
+/* Works on events. False: there is something that only a thread of the loop may do. */
+static bool drive_as_guest(Loop *l) {
+    own = l;
+    bool entered = enter_turn(l), is_done = true;
+    if (entered) {
+        uv_run(&l->uv, UV_RUN_NOWAIT);
+        run_tasks(l);
+        l->is_touched = false;
+        is_done = !has_handed(l) && uv_backend_timeout(&l->uv) != 0;
+        atomic_store(&l->is_driven, false);
+        leave_turn(l);
+    }
+    own = NULL;
+    return is_done;
+}
+
+void loop_wait_poll(Loop *l, LoopWait *w, const _Atomic bool *done) {
+    if (!w->ticket) return;
+    PollLook look = poll_look(w->limit_ns, clock_mono_ns());
+    PollEnd how;
+    bool is_done = true;
+    while ((how = look_for_events(l, w->ticket, &look, done)) == POLL_FOUND && !atomic_load(done)) {
+        is_done = drive_as_guest(l);
+        look.last_ns = clock_mono_ns();
+        if (!is_done || (!atomic_load(done) && !poll_look_on(&look, look.last_ns, &how))) break;
+    }
+    stop_polling(l, &l->wait_policy, w->ticket, how, clock_mono_ns() - look.began_ns, false);
+    if (!is_done) uv_async_send(&l->wake);
+    is_waiting = false;
+}
+
+void loop_wait_end(Loop *l, LoopWait *w) {
+    if (w->ticket || own) return;
+    pthread_mutex_lock(&l->watch);
+    poll_policy_slept(&l->wait_policy, clock_mono_ns() - w->began_ns);
+    pthread_mutex_unlock(&l->watch);
 }
 
 bool loop_is_here(const Loop *l) {

@@ -9,9 +9,9 @@
 #include <uv.h>
 
 #include "base/error.h"
+#include "net/timer_heap.h"
 
 typedef struct Loop Loop;
-typedef void LoopFn(void *arg);
 
 /* Lives inside what it is about; in at most one queue at a time. */
 typedef struct LoopTask {
@@ -19,14 +19,6 @@ typedef struct LoopTask {
     LoopFn *fn;
     void *arg;
 } LoopTask;
-
-/* Zero-initialised is not running. Used by who has the turn only. */
-typedef struct LoopTimer {
-    int64_t at_ns;
-    size_t place; /* in the heap, from 1; 0: not running */
-    LoopFn *fn;
-    void *arg;
-} LoopTimer;
 
 enum { LOOP_MAX_THREADS = 5 };
 
@@ -39,10 +31,21 @@ bool loop_run(Loop *loop, LoopTask *task);  /* here if the loop sleeps, else pos
 bool loop_call(Loop *loop, LoopFn *fn, void *arg); /* runs fn on the loop and waits; not from who has the turn */
 bool loop_is_here(const Loop *loop);               /* is this a thread of the loop, with the turn? */
 
+/* A thread that is not of the loop waits for something that who has the turn will note in *done. Begun before that is
+ * asked for; looks for events meanwhile, and works on them in this thread, while that seems to pay (poll_policy.h). What
+ * was handed out is left to the loop's threads. Afterwards the caller still has to wait, if *done is not set. */
+typedef struct LoopWait {
+    uint64_t ticket; /* 0: does not look for events */
+    int64_t limit_ns, began_ns;
+} LoopWait;
+void loop_wait_begin(Loop *loop, LoopWait *wait);
+void loop_wait_poll(Loop *loop, LoopWait *wait, const _Atomic bool *done);
+void loop_wait_end(Loop *loop, LoopWait *wait); /* *done is set */
+
 /* Inside a task handed out by loop_hand_out: may it take its time, because another thread looks after the loop? */
 bool loop_thread_is_spare(void);
 
-/* For code that has the turn. */
+/* For code that has the turn. A LoopTimer is used by who has the turn only. */
 /* Runs task soon, on a thread of the loop but without the turn; after the short ones when it may be long. false: has
  * stopped. */
 bool loop_hand_out(Loop *loop, LoopTask *task, bool is_long);

@@ -74,20 +74,28 @@ typedef struct Waiter {
     Latch latch;
     Error *err;
     Message reply;
+    _Atomic bool is_done;
 } Waiter;
 
 static void wake_waiter(void *arg, Error *err, Message *reply) {
     Waiter *w = arg;
     w->err = err;
     if (reply) w->reply = message_move(reply);
+    atomic_store(&w->is_done, true);
     latch_done(&w->latch);
 }
 
 Error *channel_call_wait(Channel *c, const char *path, Message *request, CallOptions options, Message *reply) {
     Waiter w = {.err = NULL};
+    LoopWait wait;
+    Loop *loop = c->table->loop ? c->table->loop(c) : NULL;
+    options.is_noted = true;
     latch_init(&w.latch, 1);
+    if (loop) loop_wait_begin(loop, &wait);
     Call *call = channel_call(c, path, request, options, wake_waiter, &w);
+    if (loop) loop_wait_poll(loop, &wait, &w.is_done);
     latch_wait(&w.latch);
+    if (loop) loop_wait_end(loop, &wait);
     latch_clear(&w.latch);
     call_unref(call);
     if (!w.err) *reply = w.reply;

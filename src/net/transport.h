@@ -23,6 +23,7 @@ typedef struct CallOptions {
     int64_t timeout_ms;  /* 0: none */
     bool wait_for_ready; /* false: Unavailable at once while the peer cannot be reached */
     bool may_stay;       /* done computes for a while when transport_thread_is_spare; else it is always short */
+    bool is_noted;       /* done only notes the outcome: it may run anywhere, even while the transport is locked */
     AlignAt *align_at;   /* (optional) of the reply */
 } CallOptions;
 

@@ -25,6 +25,7 @@ typedef struct ChannelTable {
     bool (*is_connected)(Channel *c);
     char *(*last_error)(Channel *c);
     void (*close)(Channel *c); /* the last user has let go */
+    Loop *(*loop)(Channel *c); /* (optional) which a thread that waits for a call may drive meanwhile; NULL: none */
 } ChannelTable;
 
 struct Channel {

@@ -1,0 +1,174 @@
+/* loop_test.c: threads that look for events before they sleep: nothing is lost between them, and idle they use no time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "net/transport.h"
+
+enum { CALLS = 400, CALLERS = 4, IDLE_MS = 300, PATIENCE_MS = 60000 };
+
+typedef struct Pair {
+    Transport *server, *client;
+    ThreadPool *pool;
+    Channel *channel;
+} Pair;
+
+static void echo(void *arg, ServerCall *call) {
+    (void)arg;
+    Message m = message_move(server_call_request(call));
+    server_call_reply(call, &m);
+}
+
+static const Method methods[] = {
+    {"/t/Stay", echo, STAYING},
+    {"/t/Read", echo, ON_READER},
+    {"/t/Pool", echo, ON_POOL},
+    {0},
+};
+static const char *const paths[] = {"/t/Stay", "/t/Read", "/t/Pool"};
+
+static int set_up(void **state) {
+    Pair *p = calloc(1, sizeof *p);
+    char *address = NULL;
+    assert_null(transport_grpc_new(NULL, &p->server));
+    assert_null(transport_grpc_new(NULL, &p->client));
+    p->pool = threadpool_new("test", 4);
+    ServerOptions options = {.methods = methods, .pool = p->pool};
+    assert_null(transport_serve(p->server, STR("127.0.0.1:0"), &options, &address));
+    p->channel = transport_channel(p->client, str_of(address));
+    free(address);
+    *state = p;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    Pair *p = *state;
+    channel_unref(p->channel);
+    transport_free(p->client);
+    transport_free(p->server);
+    threadpool_free(p->pool);
+    free(p);
+    return 0;
+}
+
+static void call_and_wait(Pair *p, const char *path) {
+    Message request = {0}, reply = {0};
+    message_add_copy(&request, STR("ping"));
+    Error *err = channel_call_wait(p->channel, path, &request, (CallOptions){.timeout_ms = PATIENCE_MS}, &reply);
+    assert_null(err);
+    assert_true(str_is(message_flatten(&reply), "ping"));
+    message_clear(&reply);
+}
+
+static int64_t cpu_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/* What this process uses while nobody calls, by its own CPU time: a loaded machine makes it less, not more. */
+static void an_idle_pair_uses_no_time(void **state) {
+    Pair *p = *state;
+    for (int i = 0; i < CALLS; i++) call_and_wait(p, paths[i % 3]); /* all ends have come to trust in short waits */
+    struct timespec idle = {0, IDLE_MS * 1000000L};
+    int64_t before = cpu_ns();
+    nanosleep(&idle, NULL);
+    int64_t used = cpu_ns() - before;
+    assert_true(used < IDLE_MS * 1000000LL / 10);
+}
+
+/* ---- Callers of both kinds ---- */
+
+typedef struct Noted {
+    Latch done;
+    _Atomic int failed;
+} Noted;
+
+static void note(void *arg, Error *err, Message *reply) {
+    Noted *n = arg;
+    if (err) atomic_fetch_add(&n->failed, 1);
+    error_free(err);
+    if (reply) message_clear(reply);
+    latch_done(&n->done);
+}
+
+typedef struct Caller {
+    Pair *pair;
+    int index;
+} Caller;
+
+/* Every call but those it waits for is completed by a thread of the loop, whoever has read its answer. */
+static void *call_both_ways(void *arg) {
+    Caller *c = arg;
+    Noted noted = {.failed = 0};
+    latch_init(&noted.done, CALLS);
+    for (int i = 0; i < CALLS; i++) {
+        Message request = {0};
+        message_add_copy(&request, STR("other"));
+        const char *path = paths[(i + c->index) % 3];
+        call_unref(channel_call(c->pair->channel, path, &request, (CallOptions){.may_stay = i % 2 == 0}, note, &noted));
+        call_and_wait(c->pair, path);
+    }
+    bool all = latch_wait_for(&noted.done, PATIENCE_MS);
+    assert_true(all);
+    latch_clear(&noted.done);
+    assert_int_equal(atomic_load(&noted.failed), 0);
+    return NULL;
+}
+
+static void waiting_callers_and_others_get_their_answers(void **state) {
+    pthread_t threads[CALLERS];
+    Caller callers[CALLERS];
+    for (int i = 0; i < CALLERS; i++) {
+        callers[i] = (Caller){*state, i};
+        assert_int_equal(pthread_create(&threads[i], NULL, call_both_ways, &callers[i]), 0);
+    }
+    for (int i = 0; i < CALLERS; i++) pthread_join(threads[i], NULL);
+}
+
+static void *call_one_way(void *arg) {
+    Caller *c = arg;
+    for (int i = 0; i < CALLS; i++) call_and_wait(c->pair, paths[c->index % 3]);
+    return NULL;
+}
+
+/* One waits for an answer that takes its time while others come and go: it is told, though it polls no more. */
+static void waiters_come_and_go(void **state) {
+    pthread_t threads[CALLERS];
+    Caller callers[CALLERS];
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < CALLERS; i++) {
+            callers[i] = (Caller){*state, i + round};
+            assert_int_equal(pthread_create(&threads[i], NULL, call_one_way, &callers[i]), 0);
+        }
+        for (int i = 0; i < CALLERS; i++) pthread_join(threads[i], NULL);
+    }
+}
+
+/* ---- The end ---- */
+
+static void stop_with_a_poller(void **state) {
+    for (int i = 0; i < 10; i++) { /* each time right after a step, while somebody polls */
+        for (int k = 0; k < 50; k++) call_and_wait(*state, paths[0]);
+        tear_down(state);
+        set_up(state);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(an_idle_pair_uses_no_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(waiting_callers_and_others_get_their_answers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(waiters_come_and_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stop_with_a_poller, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
