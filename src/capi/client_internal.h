@@ -2,6 +2,7 @@
 #pragma once
 #include "base/error.h"
 #include "cluster/client_session.h"
+#include "capi/graph_internal.h"
 #include "tensorflow/c/c_api.h"
 
 void session_options_add_config(TF_SessionOptions *options, Str more); /* fields of a ConfigProto */
@@ -10,5 +11,5 @@ Error *client_open(const TF_SessionOptions *options, Str graph_def, ClientSessio
 Error *client_run(ClientSession *s, ClientStep *step, TF_Tensor *const *input_values, TF_Tensor **output_values, TF_Buffer *run_metadata) MUST_CHECK;
 TF_DeviceList *client_device_list(ClientSession *s, TF_Status *status);
 
-/* A session of a graph whose first nodes and functions the client has already. */
-TF_Session *session_over(TF_Graph *graph, ClientSession *client, int sent_nodes, int sent_functions);
+/* A session of a graph of which the client has this already. */
+TF_Session *session_over(TF_Graph *graph, ClientSession *client, GraphSent sent);

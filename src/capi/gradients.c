@@ -1,11 +1,11 @@
-/* gradients.c: TF_AddGradients. */
-#include "gradients/gradients.h"
+/* gradients.c: TF_AddGradients; operations that change by it. */
+#include "capi/gradients_internal.h"
 
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "capi/graph_internal.h"
 #include "capi/status_internal.h"
+#include "graph/graph_undo.h"
 
 /* A name of the graph that is the prefix, or inside of it. */
 static const Node *name_conflict(const Graph *g, Str prefix) {
@@ -22,22 +22,68 @@ static Error *read_outputs(const TF_Graph *g, const TF_Output *from, int count, 
     return err;
 }
 
+/* Calls, If, Case, While: what gradients_add may give more outputs. */
+static bool calls_function(const TF_Graph *g, const Node *n) {
+    bool does = function_find(g->functions, n->op) != NULL;
+    for (int i = 0; i < n->attr_count && !does; i++) {
+        Str function;
+        does = attr_func(n->attrs[i].value, &function) || attr_list_funcs(n->attrs[i].value, NULL, 0) > 0;
+    }
+    return does;
+}
+
+static GraphUndo prepare_locked(TF_Graph *g) {
+    GraphUndo undo = graph_undo_begin(g->graph);
+    for (int i = 0; i < g->graph->node_count; i++)
+        if (calls_function(g, g->graph->nodes[i])) graph_undo_save(&undo, g->graph, g->graph->nodes[i]);
+    return undo;
+}
+
+/* Sessions that have them already will be sent them again. */
+static void note_grown_locked(TF_Graph *g, const GraphUndo *undo) {
+    for (int i = 0; i < undo->saved_count; i++) {
+        Node *n = undo->saved[i].node;
+        if (n->output_count == undo->saved[i].was.output_count) continue;
+        g->grown = vec_reserve(g->grown, &g->grown_capacity, (size_t)g->grown_count + 1, sizeof(Node *));
+        g->grown[g->grown_count++] = n;
+    }
+}
+
+static void take_back_locked(TF_Graph *g, GraphUndo *undo) {
+    graph_undo(undo, g->graph);
+    graph_drop_nodes_locked(g, undo->node_count);
+    graph_rewire_locked(g);
+}
+
+Error *graph_gradients_locked(TF_Graph *g, const TF_Output *ys, int ny, const TF_Output *xs, int nx, const GradientOptions *options, Gradient *dys) {
+    Output *from = xcalloc((size_t)(ny + nx), sizeof *from), *by = from + ny;
+    Error *err = read_outputs(g, ys, ny, from);
+    if (!err) err = read_outputs(g, xs, nx, by);
+    if (!err) {
+        GraphUndo undo = prepare_locked(g);
+        err = gradients_add_with(g->graph, from, ny, by, nx, options, dys);
+        graph_rewire_locked(g);
+        if (!err) err = shapes_infer_graph(g->shapes);
+        if (err)
+            take_back_locked(g, &undo);
+        else
+            note_grown_locked(g, &undo);
+        graph_undo_clear(&undo);
+    }
+    free(from);
+    return err;
+}
+
 static Error *add_locked(TF_Graph *g, const char *prefix, const TF_Output *y, int ny, const TF_Output *x, int nx, const TF_Output *dx, TF_Output *dy) {
     const Node *conflict = prefix ? name_conflict(g->graph, str_of(prefix)) : NULL;
     if (conflict) return error_invalid("prefix [%s] conflicts with existing node in the graph named [%.*s]", prefix, STR_ARG(conflict->name));
-    Output *ys = xcalloc((size_t)(2 * ny + 2 * nx), sizeof *ys), *dxs = ys + ny, *xs = dxs + ny, *dys = xs + nx;
-    int before = g->graph->node_count;
-    Error *err = read_outputs(g, y, ny, ys);
-    if (!err) err = read_outputs(g, x, nx, xs);
-    if (!err && dx) err = read_outputs(g, dx, ny, dxs);
-    if (!err) {
-        err = gradients_add(g->graph, ys, ny, xs, nx, dx ? dxs : NULL, prefix, dys);
-        graph_rewire_locked(g);
-        if (!err) err = shapes_infer_graph(g->shapes);
-        if (err) graph_drop_nodes_locked(g, before);
-    }
-    for (int i = 0; !err && i < nx; i++) dy[i] = capi_output_of(g, dys[i]);
-    free(ys);
+    Output *dxs = xcalloc((size_t)ny, sizeof *dxs);
+    Gradient *found = xcalloc((size_t)nx, sizeof *found);
+    Error *err = dx ? read_outputs(g, dx, ny, dxs) : NULL;
+    if (!err) err = graph_gradients_locked(g, y, ny, x, nx, &(GradientOptions){.dxs = dx ? dxs : NULL, .prefix = prefix}, found);
+    for (int i = 0; !err && i < nx; i++) dy[i] = capi_output_of(g, found[i].values);
+    free(dxs);
+    free(found);
     return err;
 }
 

@@ -43,6 +43,7 @@ static void graph_destroy(TF_Graph *g) {
     for (int i = 0; i < g->op_count; i++) operation_free(g->ops[i]);
     free(g->ops);
     free(g->sessions);
+    free(g->grown);
     if (g->loop) free(g->loop->inputs);
     free(g->loop);
     shape_info_free(g->shapes);
@@ -131,7 +132,11 @@ void graph_wrap_nodes_locked(TF_Graph *g) {
 
 void graph_rewire_locked(TF_Graph *g) {
     wrap_nodes(g);
-    for (int i = 0; i < g->op_count; i++) g->ops[i]->consumer_count = g->ops[i]->control_output_count = 0;
+    for (int i = 0; i < g->op_count; i++) {
+        TF_Operation *op = g->ops[i];
+        op->consumer_count = op->control_output_count = 0;
+        if (!str_is(op->node->op, op->type)) op->type = arena_str(g->graph->arena, op->node->op).ptr; /* a function's call became a PartitionedCall */
+    }
     link_nodes(g, 0);
 }
 
@@ -276,9 +281,29 @@ static void encode_versions(const Graph *g, StrBuf *out) {
     if (g->min_consumer) wire_put_uint(out, 2, (uint64_t)g->min_consumer);
 }
 
-void graph_encode_locked(const TF_Graph *g, int first, StrBuf *out) {
+GraphSent graph_extent_locked(const TF_Graph *g) {
+    return (GraphSent){g->graph->node_count, function_count(g->functions), g->grown_count};
+}
+
+/* Once each, as they are now; new ones come with the others. */
+static void encode_grown(const TF_Graph *g, GraphSent sent, StrBuf *out) {
     StrBuf part = {0};
-    for (int i = first; i < g->graph->node_count; i++) {
+    for (int i = sent.grown; i < g->grown_count; i++) {
+        const Node *n = g->grown[i];
+        bool again = n->id >= sent.nodes;
+        for (int j = i + 1; j < g->grown_count && !again; j++) again = g->grown[j] == n;
+        if (again) continue;
+        part.len = 0;
+        node_export(n, &(GraphExport){.is_grown = true}, &part);
+        wire_put_bytes(out, 1, strbuf_str(&part));
+    }
+    strbuf_clear(&part);
+}
+
+void graph_encode_locked(const TF_Graph *g, GraphSent sent, StrBuf *out) {
+    StrBuf part = {0};
+    encode_grown(g, sent, out);
+    for (int i = sent.nodes; i < g->graph->node_count; i++) {
         part.len = 0;
         node_export(g->graph->nodes[i], &(GraphExport){0}, &part);
         wire_put_bytes(out, 1, strbuf_str(&part));
@@ -295,7 +320,7 @@ void graph_encode_locked(const TF_Graph *g, int first, StrBuf *out) {
 void TF_GraphToGraphDef(TF_Graph *g, TF_Buffer *output_graph_def, TF_Status *status) {
     StrBuf bytes = {0};
     pthread_mutex_lock(&g->mutex);
-    graph_encode_locked(g, 0, &bytes);
+    graph_encode_locked(g, (GraphSent){0}, &bytes);
     pthread_mutex_unlock(&g->mutex);
     status_take(status, buffer_fill(output_graph_def, &bytes));
 }

@@ -44,6 +44,9 @@ struct TF_Graph {
     TF_Session **sessions; /* that run it */
     int session_count;
     size_t session_capacity;
+    Node **grown; /* that got more inputs and outputs by TF_AddGradients, in that order; a node may come again */
+    int grown_count;
+    size_t grown_capacity;
     LoopInputs *loop; /* of the condition of a loop that is being made, else NULL */
     bool is_deleted; /* by its user; sessions still hold it */
 };
@@ -71,5 +74,11 @@ static inline TF_Output capi_output_of(const TF_Graph *g, Output o) {
     return o.node ? (TF_Output){graph_operation(g, o.node), o.index} : (TF_Output){NULL, -1};
 }
 
-/* A GraphDef of the nodes from `first` on, with all functions. */
-void graph_encode_locked(const TF_Graph *g, int first, StrBuf *out);
+/* How much of a graph somebody has. */
+typedef struct GraphSent {
+    int nodes, functions, grown; /* counts of graph->nodes, of functions, of grown */
+} GraphSent;
+GraphSent graph_extent_locked(const TF_Graph *g); /* all of it */
+
+/* A GraphDef of what is missing at `sent`: nodes that it has and that grew since, marked as such; new nodes; all functions. */
+void graph_encode_locked(const TF_Graph *g, GraphSent sent, StrBuf *out);

@@ -36,7 +36,7 @@ static Error *import_model(TF_Graph *g, const MetaGraph *meta, StrBuf *graph_def
     TF_ImportGraphDefOptions *o = TF_NewImportGraphDefOptions();
     pthread_mutex_lock(&g->mutex);
     Error *err = g->graph->node_count ? error_invalid("Graph is non-empty.") : graph_import_locked(g, meta->graph_def, o, NULL);
-    if (!err) graph_encode_locked(g, 0, graph_def);
+    if (!err) graph_encode_locked(g, (GraphSent){0}, graph_def);
     pthread_mutex_unlock(&g->mutex);
     TF_DeleteImportGraphDefOptions(o);
     return err;
@@ -63,9 +63,9 @@ TF_Session *TF_LoadSessionFromSavedModel(const TF_SessionOptions *session_option
     TF_Session *session = NULL;
     if (!err) {
         pthread_mutex_lock(&graph->mutex);
-        int nodes = graph->graph->node_count, functions = function_count(graph->functions);
+        GraphSent sent = graph_extent_locked(graph);
         pthread_mutex_unlock(&graph->mutex);
-        session = session_over(graph, loading.client, nodes, functions);
+        session = session_over(graph, loading.client, sent);
     } else {
         client_session_free(loading.client);
     }

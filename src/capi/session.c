@@ -12,19 +12,18 @@ struct TF_Session {
     TF_Graph *graph;
     ClientSession *client;
     pthread_mutex_t extend_mutex; /* guards the order of extends; taken before the graph's */
-    int sent_nodes;               /* of the graph; guarded by the graph's mutex */
-    int sent_functions;
+    GraphSent sent;               /* of the graph; guarded by the graph's mutex */
     bool extends_by_itself; /* before each run; TF_ExtendSession ends that */
 };
 
 int session_sent_nodes(const TF_Session *s) {
-    return s->sent_nodes;
+    return s->sent.nodes;
 }
 
-TF_Session *session_over(TF_Graph *graph, ClientSession *client, int sent_nodes, int sent_functions) {
+TF_Session *session_over(TF_Graph *graph, ClientSession *client, GraphSent sent) {
     TF_Session *s = xcalloc(1, sizeof *s);
+    *s = (TF_Session){.graph = graph, .client = client, .sent = sent, .extends_by_itself = true};
     pthread_mutex_init(&s->extend_mutex, NULL);
-    *s = (TF_Session){graph, client, s->extend_mutex, sent_nodes, sent_functions, true};
     pthread_mutex_lock(&graph->mutex);
     graph_add_session_locked(graph, s);
     pthread_mutex_unlock(&graph->mutex);
@@ -36,29 +35,30 @@ TF_Session *TF_NewSession(TF_Graph *graph, const TF_SessionOptions *opts, TF_Sta
     ClientSession *client = NULL;
     StrBuf graph_def = {0};
     pthread_mutex_lock(&graph->mutex);
-    graph_encode_locked(graph, 0, &graph_def);
-    int nodes = graph->graph->node_count, functions = function_count(graph->functions);
+    graph_encode_locked(graph, (GraphSent){0}, &graph_def);
+    GraphSent sent = graph_extent_locked(graph);
     pthread_mutex_unlock(&graph->mutex);
     Error *err = client_open(opts, strbuf_str(&graph_def), &client);
     strbuf_clear(&graph_def);
-    return status_take(status, err) ? session_over(graph, client, nodes, functions) : NULL;
+    return status_take(status, err) ? session_over(graph, client, sent) : NULL;
 }
 
-/* Sends the nodes and functions that the session does not have yet. */
+/* Sends the nodes and functions that the session does not have yet, and again those that TF_AddGradients gave more outputs. */
 static Error *extend(TF_Session *s) {
     TF_Graph *g = s->graph;
     StrBuf more = {0};
     pthread_mutex_lock(&s->extend_mutex);
     pthread_mutex_lock(&g->mutex);
-    int nodes = g->graph->node_count, functions = function_count(g->functions);
-    bool is_behind = nodes > s->sent_nodes || functions > s->sent_functions;
-    if (is_behind) graph_encode_locked(g, s->sent_nodes, &more);
+    GraphSent all = graph_extent_locked(g);
+    bool is_behind = all.nodes > s->sent.nodes || all.functions > s->sent.functions, has_grown = false;
+    for (int i = s->sent.grown; i < all.grown; i++) has_grown |= g->grown[i]->id < s->sent.nodes;
+    if (is_behind) graph_encode_locked(g, s->sent, &more);
     pthread_mutex_unlock(&g->mutex);
     Error *err = is_behind ? client_session_extend(s->client, strbuf_str(&more)) : NULL;
+    if (has_grown) err = error_wrap(err, "Operations changed by TF_AddGradients after they were run by this session (only masters of Rill take that; else create a new session)");
     if (!err && is_behind) {
         pthread_mutex_lock(&g->mutex);
-        s->sent_nodes = nodes;
-        s->sent_functions = functions;
+        s->sent = all;
         pthread_mutex_unlock(&g->mutex);
     }
     pthread_mutex_unlock(&s->extend_mutex);

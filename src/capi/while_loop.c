@@ -135,7 +135,7 @@ static Error *copy_graph(const Loop *l, TF_Graph *from, const char *part, const 
     TF_ImportGraphDefOptionsAddControlDependency(o, mapped[0].oper);
     for (int i = 0; i < count; i++) TF_ImportGraphDefOptionsAddReturnOutput(o, outputs[i].oper->name, outputs[i].index);
     pthread_mutex_lock(&from->mutex);
-    graph_encode_locked(from, 0, &def);
+    graph_encode_locked(from, (GraphSent){0}, &def);
     pthread_mutex_unlock(&from->mutex);
     Error *err = graph_import_locked(l->g, strbuf_str(&def), o, out);
     strbuf_clear(&def);

@@ -69,17 +69,15 @@ static Error *lower_and_place(MasterSession *s, Graph **out) {
 
 /* With build_mutex held: adds a GraphDef; on error the session is as before. */
 static Error *add_graph_locked(MasterSession *s, Str graph_def) {
-    int before = s->source->node_count, producer = s->source->producer;
+    GraphUndo undo = graph_undo_begin(s->source);
     Graph *placed = NULL;
-    Error *err = graph_import(s->source, graph_def);
-    if (!err && before && producer && s->source->producer != producer)
-        err = error_invalid("Can't extend a graph at producer version %d with one at producer version %d", producer, s->source->producer);
+    Error *err = graph_extend(s->source, graph_def, &undo);
+    if (!err && undo.node_count && undo.producer && s->source->producer != undo.producer)
+        err = error_invalid("Can't extend a graph at producer version %d with one at producer version %d", undo.producer, s->source->producer);
     if (!err) err = lower_and_place(s, &placed);
-    if (err) {
-        graph_truncate(s->source, before);
-        s->source->producer = producer;
-        return err;
-    }
+    if (err) graph_undo(&undo, s->source);
+    graph_undo_clear(&undo);
+    if (err) return err;
     graph_free(s->placed);
     s->placed = placed;
     for (int i = 0; i < placed->node_count; i++) {

@@ -59,6 +59,40 @@ static Error *add_node(Graph *g, const NodeDefView *view, Node **out) {
     return node_resolve(g, *out);
 }
 
+/* Whether a NodeDef is marked as grown; the mark is taken off. */
+static bool take_grown(NodeDefView *view) {
+    bool is_grown = false;
+    for (int i = 0; i < view->attr_count; i++) {
+        if (!str_is(view->attrs[i].name, ATTR_GROWN)) continue;
+        is_grown = attr_bool(view->attrs[i].value, &is_grown) && is_grown;
+        view->attrs[i--] = view->attrs[--view->attr_count];
+    }
+    return is_grown;
+}
+
+/* Those who use the node must find what they found before. */
+static Error *check_grown(const Node *now, const Node *was) {
+    bool ok = now->info && was->info && now->output_count >= was->output_count && now->expected_inputs >= was->expected_inputs;
+    for (int i = 0; ok && i < was->output_count; i++) ok = now->output_types[i] == was->output_types[i];
+    return ok ? NULL : error_invalid("Node '%.*s' (op %.*s) does not have the outputs it had before it grew", STR_ARG(now->name), STR_ARG(was->op));
+}
+
+static Error *grow_node(Graph *g, const NodeDefView *view, GraphUndo *undo, Node **out) {
+    Node *n = graph_find(g, view->name);
+    if (!n) return error_invalid("Node '%.*s' cannot grow: it is not in the graph", STR_ARG(view->name));
+    graph_undo_save(undo, g, n);
+    Node was = *n;
+    n->op = view->op;
+    n->attrs = view->attrs;
+    n->attr_count = view->attr_count;
+    n->inputs = NULL;
+    n->controls = NULL;
+    n->input_count = n->control_count = 0;
+    *out = n;
+    Error *err = node_resolve(g, n);
+    return err ? err : check_grown(n, &was);
+}
+
 /* "node", "node:1" or "^node". */
 static Error *find_input(const Graph *g, const Node *n, Str text, Node **src, int *index, bool *control) {
     Str name = text;
@@ -80,6 +114,7 @@ static Error *find_input(const Graph *g, const Node *n, Str text, Node **src, in
 static Error *link_inputs(Graph *g, Node *n, const NodeDefView *view) {
     int data = 0;
     for (int i = 0; i < view->input_count; i++) data += !(view->inputs[i].len && view->inputs[i].ptr[0] == '^');
+    n->input_count = n->control_count = 0; /* a message may name a node twice as grown */
     n->inputs = arena_alloc(g->arena, sizeof *n->inputs * (size_t)(data + 1));
     n->controls = arena_alloc(g->arena, sizeof *n->controls * (size_t)(view->input_count - data + 1));
     for (int i = 0; i < view->input_count; i++) {
@@ -182,10 +217,10 @@ static void read_versions(Graph *g, Str versions) {
     }
 }
 
-Error *graph_import(Graph *g, Str graph_def) {
+static Error *read_graph(Graph *g, Str graph_def, GraphUndo *undo) {
     Str bytes = arena_str(g->arena, graph_def);
     Arena *scratch = arena_new();
-    int first = g->node_count, count = 0;
+    int count = 0;
     Error *err = NULL;
     WireReader r = wire_reader(bytes);
     while (!err && wire_next(&r)) {
@@ -198,19 +233,27 @@ Error *graph_import(Graph *g, Str graph_def) {
     }
     if (!err && r.failed) err = error_invalid("Malformed GraphDef");
     NodeDefView *views = arena_calloc(scratch, (size_t)count, sizeof *views);
+    Node **nodes = arena_calloc(scratch, (size_t)count, sizeof *nodes);
     count = 0;
     r = wire_reader(bytes);
     while (!err && wire_next(&r)) {
         if (r.field != 1 || r.type != WIRE_BYTES) continue;
-        Node *n;
         err = node_def_view(g->arena, r.bytes, &views[count]);
-        if (!err) err = add_node(g, &views[count], &n);
+        if (!err) err = undo && take_grown(&views[count]) ? grow_node(g, &views[count], undo, &nodes[count]) : add_node(g, &views[count], &nodes[count]);
         count++;
     }
-    for (int i = 0; !err && i < count; i++) err = finish_node(g, g->nodes[first + i], &views[i]);
+    for (int i = 0; !err && i < count; i++) err = finish_node(g, nodes[i], &views[i]);
     if (!err) err = check_cycles(g);
     arena_free(scratch);
     return err;
+}
+
+Error *graph_import(Graph *g, Str graph_def) {
+    return read_graph(g, graph_def, NULL);
+}
+
+Error *graph_extend(Graph *g, Str graph_def, GraphUndo *undo) {
+    return read_graph(g, graph_def, undo);
 }
 
 /* ---- Export ---- */
@@ -218,6 +261,13 @@ Error *graph_import(Graph *g, Str graph_def) {
 static bool is_default(const Node *n, const Attr *attr) {
     const AttrInfo *info = n->info ? op_attr(n->info, attr->name) : NULL;
     return info && info->default_value.ptr && str_eq(info->default_value, attr->value);
+}
+
+static void put_attr(StrBuf *scratch, Str name, Str value, StrBuf *out) {
+    scratch->len = 0;
+    wire_put_bytes(scratch, 1, name);
+    wire_put_bytes(scratch, 2, value);
+    wire_put_bytes(out, 5, strbuf_str(scratch));
 }
 
 void node_export(const Node *n, const GraphExport *options, StrBuf *out) {
@@ -240,11 +290,9 @@ void node_export(const Node *n, const GraphExport *options, StrBuf *out) {
     if (device.len) wire_put_bytes(out, 4, device);
     for (int i = 0; i < n->attr_count; i++) {
         if (options->strip_defaults && is_default(n, &n->attrs[i])) continue;
-        text.len = 0;
-        wire_put_bytes(&text, 1, n->attrs[i].name);
-        wire_put_bytes(&text, 2, n->attrs[i].value);
-        wire_put_bytes(out, 5, strbuf_str(&text));
+        put_attr(&text, n->attrs[i].name, n->attrs[i].value, out);
     }
+    if (options->is_grown) put_attr(&text, STR(ATTR_GROWN), (Str){"\x28\x01", 2}, out); /* an AttrValue: b is true */
     strbuf_clear(&text);
 }
 

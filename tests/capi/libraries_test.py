@@ -42,7 +42,7 @@ def compile_program():
 
 
 def environment(library):
-    return dict(os.environ, LD_LIBRARY_PATH=str(LIBRARIES[library]), TF_CPP_MIN_LOG_LEVEL="3", TF_ENABLE_ONEDNN_OPTS="0", CUDA_VISIBLE_DEVICES="")
+    return dict(os.environ, LD_LIBRARY_PATH=str(LIBRARIES[library]), CAPI_LIBRARY=library, TF_CPP_MIN_LOG_LEVEL="3", TF_ENABLE_ONEDNN_OPTS="0", CUDA_VISIBLE_DEVICES="")
 
 
 @pytest.mark.parametrize("library", list(LIBRARIES))
@@ -62,6 +62,13 @@ def master(request):
 @pytest.mark.parametrize("library", list(LIBRARIES))
 def test_sessions_at_other_processes_on(library, master, compile_program):
     done = run([compile_program(ROOT / "tests/capi/remote_test.c")], env=dict(environment(library), CAPI_TARGET=master))
+    assert done.returncode == 0 and "[  PASSED  ]" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("library", list(LIBRARIES))
+def test_graphs_that_grow_by_gradients_on(library, master, request, compile_program):
+    kind = request.node.callspec.params["master"]
+    done = run([compile_program(ROOT / "tests/capi/gradients_test.c")], env=dict(environment(library), CAPI_TARGET=master, CAPI_MASTER=kind))
     assert done.returncode == 0 and "[  PASSED  ]" in done.stdout, done.stdout
 
 
