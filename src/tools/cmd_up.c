@@ -18,6 +18,7 @@
 #include "tools/command.h"
 #include "tools/job_progress.h"
 #include "tools/local_cluster.h"
+#include "tools/orphan_guard.h"
 #include "tools/task_log.h"
 #include "tools/task_process.h"
 
@@ -37,6 +38,7 @@ typedef struct Up {
     bool *serves; /* rill serve, without a program of the user */
     bool *ready;
     int count, chief; /* chief: index of the process whose end is the job's; -1: none */
+    OrphanGuard guard;
     TaskLog log;
     JobProgress *progress;
     Phase phase;
@@ -114,11 +116,17 @@ static void tell_all(Up *up) {
     enter(up, PHASE_TOLD, 5);
 }
 
+static Error *start(Up *up, TaskProcess *p) {
+    Error *err = task_process_start(p);
+    if (!err) orphan_guard_add(&up->guard, p->pid);
+    return err;
+}
+
 static void start_commands(Up *up, Error **err) {
     if (up->phase != PHASE_STARTING) return;
     enter(up, PHASE_RUNNING, 0);
     for (int i = 0; !*err && i < up->count; i++)
-        if (!up->serves[i]) *err = task_process_start(&up->processes[i]);
+        if (!up->serves[i]) *err = start(up, &up->processes[i]);
     if (up->o->command_count) return;
     char *text = xasprintf("the cluster is up: grpc://127.0.0.1:%d; Ctrl-C ends it", up->cluster.tasks[0].port);
     say(up, text);
@@ -161,10 +169,7 @@ static void fail(Up *up, int code) {
 
 static void on_end(Up *up, TaskProcess *p) {
     int i = (int)(p - up->processes), code = task_process_exit_code(p);
-    while (task_process_read(p, on_line, up) && p->out >= 0) { /* somebody it started still holds the pipe */
-        close(p->out);
-        p->out = -1;
-    }
+    task_process_read_rest(p, on_line, up);
     if (up->phase >= PHASE_ENDING) return;
     bool is_chief = i == up->chief;
     if (code && p->restarts < up->o->restarts) {
@@ -172,7 +177,7 @@ static void on_end(Up *up, TaskProcess *p) {
         char *text = xasprintf("%s ended with code %d: restart %d of %lld", p->name, code, p->restarts, (long long)up->o->restarts);
         say(up, text);
         free(text);
-        Error *err = task_process_start(p);
+        Error *err = start(up, p);
         if (!err) return;
         say(up, err->message);
         error_free(err);
@@ -196,6 +201,7 @@ static void reap(Up *up) {
             TaskProcess *p = &up->processes[i];
             if (p->pid != pid) continue;
             kill(-pid, SIGKILL); /* what it started goes with it */
+            orphan_guard_remove(&up->guard, pid);
             p->pid = 0;
             p->status = status;
             p->has_ended = true;
@@ -237,19 +243,20 @@ static void wait_for_event(Up *up, int signals) {
 static Error *start_servers(Up *up) {
     Error *err = NULL;
     for (int i = 0; !err && i < up->count; i++)
-        if (up->serves[i]) err = task_process_start(&up->processes[i]);
+        if (up->serves[i]) err = start(up, &up->processes[i]);
     return err;
 }
 
 static Error *run(Up *up) {
     sigset_t set;
+    Error *err = orphan_guard_start(&up->guard);
+    if (err) return err;
     sigemptyset(&set);
     int wanted[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) sigaddset(&set, wanted[i]);
     sigprocmask(SIG_BLOCK, &set, NULL);
     int signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (signals < 0) return error_internal("signalfd: %s", strerror(errno));
-    Error *err = start_servers(up);
+    err = signals < 0 ? error_internal("signalfd: %s", strerror(errno)) : start_servers(up);
     while (!err && (running(up, false) || up->phase < PHASE_ENDING)) {
         check_ready(up, &err);
         wait_for_event(up, signals);
@@ -263,6 +270,7 @@ static Error *run(Up *up) {
     }
     if (up->chief >= 0 && !up->exit_code) up->exit_code = task_process_exit_code(&up->processes[up->chief]);
     task_log_end(&up->log);
+    orphan_guard_stop(&up->guard);
     close(signals);
     return err;
 }

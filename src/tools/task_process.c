@@ -90,32 +90,45 @@ void task_process_signal(TaskProcess *p, int signal) {
     if (p->pid > 0) kill(-p->pid, signal);
 }
 
+enum { CHUNK = 16384, MAX_LINE = 1 << 20, MAX_CHUNKS = (1 << 20) / CHUNK }; /* no pipe holds more than MAX_CHUNKS unless it was told to */
+
 static void give_lines(TaskProcess *p, LineFn *line, void *arg) {
     size_t start = 0;
-    for (size_t i = 0; i < p->line.len; i++) {
-        if (p->line.ptr[i] != '\n') continue;
+    for (size_t i = p->searched; i < p->line.len; i++) {
+        if (p->line.ptr[i] != '\n' && i - start < MAX_LINE) continue;
         line(arg, p, (Str){p->line.ptr + start, i - start});
-        start = i + 1;
+        start = i + (p->line.ptr[i] == '\n');
     }
     if (start) memmove(p->line.ptr, p->line.ptr + start, p->line.len - start);
     p->line.len -= start;
+    p->searched = p->line.len;
+}
+
+static void end_output(TaskProcess *p, LineFn *line, void *arg) {
+    if (p->line.len) line(arg, p, strbuf_str(&p->line));
+    p->line.len = p->searched = 0;
+    if (p->out >= 0) close(p->out);
+    p->out = -1;
 }
 
 bool task_process_read(TaskProcess *p, LineFn *line, void *arg) {
-    char chunk[16384];
-    for (;;) {
+    char chunk[CHUNK];
+    for (int i = 0; i < MAX_CHUNKS; i++) {
         ssize_t n = p->out < 0 ? 0 : read(p->out, chunk, sizeof chunk);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) return true;
-        if (n <= 0) break;
+        if (n <= 0) {
+            end_output(p, line, arg);
+            return false;
+        }
         strbuf_add(&p->line, (Str){chunk, (size_t)n});
         give_lines(p, line, arg);
     }
-    if (p->line.len) line(arg, p, strbuf_str(&p->line));
-    p->line.len = 0;
-    if (p->out >= 0) close(p->out);
-    p->out = -1;
-    return false;
+    return true;
+}
+
+void task_process_read_rest(TaskProcess *p, LineFn *line, void *arg) {
+    if (task_process_read(p, line, arg)) end_output(p, line, arg);
 }
 
 int task_process_exit_code(const TaskProcess *p) {

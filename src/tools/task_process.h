@@ -13,6 +13,7 @@ typedef struct TaskProcess {
     pid_t pid;   /* 0: does not run */
     int out;     /* reads what it prints on standard output and standard error; -1: closed */
     StrBuf line; /* read, without its end so far */
+    size_t searched; /* of line: has no end in it */
     int status;  /* of waitpid, once it has ended */
     bool has_ended;
     int restarts;
@@ -26,6 +27,9 @@ Error *task_process_start(TaskProcess *p) MUST_CHECK;
 void task_process_signal(TaskProcess *p, int signal); /* to it and all it started */
 
 typedef void LineFn(void *arg, TaskProcess *p, Str line);
-/* Reads what is there and gives whole lines on; at the end also an unfinished one. False when nothing more will come. */
+/* Reads what is there, a megabyte at most, so that one that never stops printing does not keep the caller from others; gives whole lines on, at the end also an
+ * unfinished one. A line of more than a megabyte comes in pieces. False when nothing more will come. */
 bool task_process_read(TaskProcess *p, LineFn *line, void *arg);
+/* What a process that has ended had printed; what somebody it started may still print is not waited for. */
+void task_process_read_rest(TaskProcess *p, LineFn *line, void *arg);
 int task_process_exit_code(const TaskProcess *p); /* 128 + signal when one ended it */

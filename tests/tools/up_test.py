@@ -158,13 +158,44 @@ def test_ctrl_c_reaches_the_programs():
 
 
 def test_kill_9_leaves_no_orphans():
-    process, lines = start_up(["--workers", "2", "--ps", "1"], WAITS.replace('subprocess.Popen(["sleep", "1000"])', "type('', (), {'pid': 999999999})"))
+    """Neither the tasks nor what they have started."""
+    process, lines = start_up(["--workers", "2", "--ps", "1"], WAITS)
     with open("/proc/%d/task/%d/children" % (process.pid, process.pid)) as f:
         children = [int(p) for p in f.read().split()]
-    assert len(children) == 3
+    assert len(children) == 4  # three tasks, and who looks after them
     process.kill()
     process.communicate(timeout=60)
-    wait_gone(children)
+    assert len(pids_of(lines)) == 4
+    wait_gone(children + pids_of(lines))
+
+
+def test_a_task_that_never_stops_printing_does_not_hold_up_the_others():
+    """Ctrl-C and the lines of others are seen nevertheless."""
+    process, _ = start_up(["--ps", "0", "--workers", "2", "--grace", "1"], """
+if name == "worker/1":
+    os.execvp("yes", ["yes"])
+print("pid=%d ready" % os.getpid())
+print("pid=%d ready" % os.getpid())
+time.sleep(1000)
+""")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=100)
+    assert process.returncode == 130
+
+
+def test_lines_of_any_length_and_content_come_through():
+    command = [RILL, "up", "--ps", "0", "--workers", "1", "--", sys.executable, "-c",
+               "import sys; sys.stdout.buffer.write(b'x' * 3500000 + b'\\n' + bytes(range(256)) + b'\\n\\nlast'); sys.stdout.flush()"]
+    out = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=100, check=True).stdout
+    assert out.count(b"x") == 3500000 + 1
+    assert bytes(b for b in range(256) if b != 10) in out.replace(b"\nworker/0 | ", b"")
+    assert out.endswith(b"worker/0 | \nworker/0 | last\n")
+
+
+def test_no_line_is_lost_when_tasks_print_fast():
+    lines = up(["--ps", "0", "--workers", "3", "--grace", "100"], 'for i in range(20000): print("line", i)')
+    for task in range(3):
+        assert [line for line in lines if line.startswith("worker/%d | line" % task)] == ["worker/%d | line %d" % (task, i) for i in range(20000)]
 
 
 def test_wrong_usage_is_told(rill):
