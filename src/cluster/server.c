@@ -69,6 +69,7 @@ static void status(void *arg, ServerCall *call) {
         {"client_sessions", master_session_count(s->master)}, {"steps_run", master_steps_run(s->master)}, {"worker_sessions", worker.sessions},
         {"graphs", worker.graphs}, {"steps_held", worker.steps}, {"runs", worker.runs}, {"resources", worker.resources},
         {"connections_in", net.connections_in}, {"connections_out", net.connections_out}, {"calls_in", net.calls_in}, {"calls_out", net.calls_out},
+        {"messages_lent", net.messages_lent},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) cJSON_AddNumberToObject(root, numbers[i].name, (double)numbers[i].value);
     char *text = cJSON_PrintUnformatted(root);

@@ -26,6 +26,7 @@ struct Conn {
     uv_os_fd_t fd;
     Loop *loop;
     Http2 *http2;
+    Lending *lending; /* NULL: not a local socket */
     ConnClosed *closed;
     void *arg;
     char peer[ADDRESS_SIZE];
@@ -64,6 +65,10 @@ Http2 *conn_http2(Conn *c) {
     return c->http2;
 }
 
+Lending *conn_lending(const Conn *c) {
+    return c->lending;
+}
+
 const char *conn_peer(const Conn *c) {
     return c->peer;
 }
@@ -75,6 +80,7 @@ int64_t conn_last_read_ns(const Conn *c) {
 /* ---- Closing ---- */
 
 static void conn_free(Conn *c) {
+    lending_end(c->lending);
     http2_free(c->http2);
     message_clear(&c->out);
     error_free(c->why);
@@ -235,6 +241,7 @@ static void set_options(Conn *c, int64_t idle_ms, int64_t timeout_ms) {
 static void set_local_options(Conn *c) {
     int size = LOCAL_BUFFER_BYTES;
     setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    c->lending = lending_new(c, c->loop, c->fd);
 }
 
 void conn_start(Conn *c, Http2 *http2, int64_t idle_ms, int64_t timeout_ms, ConnClosed *closed, void *arg) {

@@ -3,6 +3,7 @@
 #include <uv.h>
 
 #include "net/http2.h"
+#include "net/lending.h"
 #include "net/loop.h"
 
 /* All functions: for who has the loop's turn. */
@@ -18,6 +19,7 @@ void conn_set_peer(Conn *c, const char *peer); /* what the socket does not know:
 void conn_start(Conn *c, Http2 *http2, int64_t idle_ms, int64_t timeout_ms, ConnClosed *closed, void *arg);
 
 Http2 *conn_http2(Conn *c);
+Lending *conn_lending(const Conn *c); /* NULL: not of this host */
 const char *conn_peer(const Conn *c); /* "127.0.0.1:4711" */
 int64_t conn_last_read_ns(const Conn *c);
 void conn_flush_soon(Conn *c);        /* after anything was sent on the session; not in its events elsewhere than on

@@ -23,7 +23,8 @@ static void tell_user(void *arg) {
     Error *err = call->err;
     Message reply = {0};
     call->err = NULL;
-    if (!err) reply = grpc_reader_take(&call->reader);
+    if (!err) err = grpc_reader_take(&call->reader, call->channel->transport->copiers, &reply);
+    if (call->lent_stream) lending_return(call->reader.lending, call->lent_stream);
     call->channel->transport->calls_out--;
     call->done(call->arg, err, err ? NULL : &reply);
     message_clear(&reply);
@@ -44,7 +45,8 @@ void grpc_call_finish(GrpcCall *call, Error *err) {
     call->stream = NULL;
     message_clear(&call->request);
     call->done_task = (LoopTask){.fn = tell_user, .arg = call};
-    if (call->is_noted || !loop_hand_out(loop, &call->done_task, call->may_stay)) tell_user(call);
+    bool is_long = call->may_stay || call->lent_stream;
+    if ((call->is_noted && !call->lent_stream) || !loop_hand_out(loop, &call->done_task, is_long)) tell_user(call);
 }
 
 /* Ends a call whose stream may still be open, and tells the peer. */
@@ -129,13 +131,20 @@ bool grpc_call_send(GrpcCall *call, ClientConn *conn) {
     if (call->deadline_ns)
         headers[7] =
             (Http2Header){STR("grpc-timeout"), grpc_timeout_format(call->deadline_ns - clock_mono_ns(), timeout)};
-    Message body = grpc_frame_message(&call->request);
+    Loan *loan;
+    Message body = grpc_frame_lend(conn_lending(conn->conn), &call->request, &loan);
+    call->reader.lending = lending_ref(conn_lending(conn->conn));
     call->stream = http2_request(conn_http2(conn->conn), headers, call->deadline_ns ? 8 : 7, &body, call);
     if (!call->stream) {
+        loan_free(loan);
         grpc_call_finish(call,
                          error_new(CODE_UNAVAILABLE, "%s: the connection has no streams left", conn_peer(conn->conn)));
         message_clear(&body);
         return false;
+    }
+    if (loan) {
+        call->channel->transport->messages_lent++;
+        http2_stream_keep(call->stream, loan_free, loan);
     }
     call->conn = conn;
     list_remove(&call->link);
@@ -162,7 +171,12 @@ static void on_data(void *arg, Http2Stream *stream, Str bytes) {
     GrpcCall *call = http2_stream_user(stream);
     if (!call || !call->status.is_grpc || call->status.http_status != 200) return; /* a page of a proxy */
     Error *err = grpc_reader_feed(&call->reader, bytes);
-    if (err) give_up(call, error_wrap(err, "reply from %s", conn_peer(call->conn->conn)));
+    if (err) {
+        give_up(call, error_wrap(err, "reply from %s", conn_peer(call->conn->conn)));
+    } else if (call->reader.is_lent && grpc_reader_is_complete(&call->reader)) {
+        call->lent_stream = http2_stream_id(stream); /* it ends when the message was copied */
+        grpc_call_finish(call, NULL);
+    }
 }
 
 static size_t on_room(void *arg, Http2Stream *stream, char **to) {

@@ -246,7 +246,7 @@ static void keepalive_due(void *arg) {
         return;
     }
     conn->ping_ns = now;
-    http2_ping(conn_http2(conn->conn));
+    http2_ping(conn_http2(conn->conn), NULL);
     conn_flush_soon(conn->conn);
     keepalive_at(conn, now + conn->channel->transport->options.keepalive_timeout_ms * 1000000);
 }

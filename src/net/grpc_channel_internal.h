@@ -58,6 +58,7 @@ typedef struct GrpcCall {
     void *arg;
     ClientConn *conn;
     Http2Stream *stream; /* NULL: none */
+    int32_t lent_stream; /* where the reply was lent; 0: it was not */
     GrpcReader reader;
     GrpcStatus status;
     LoopTimer deadline;

@@ -1,19 +1,20 @@
-/* grpc_frame.c: a message on the wire is 1 byte "compressed", 4 bytes length (big endian), then the bytes. */
+/* grpc_frame.c: a message on the wire is 1 byte "compressed", 4 bytes length (big endian), then the bytes. Between Rill tasks of one host the first
+   byte may also say "lent" (see lending.c). */
 #include "net/grpc_frame.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/block_cache.h"
 #include "base/memory.h"
 
-enum { PREFIX_LEN = 5, FIRST_CAPACITY = 1 << 20, ALIGNMENT = 64 };
+enum { IS_PLAIN = 0, IS_LENT = 2 };
+enum { PREFIX_LEN = 5, FIRST_CAPACITY = 1 << 20 };
 
-Message grpc_frame_message(Message *message) {
+static Message frame(Message *message, uint8_t kind) {
     Message framed = {0};
     size_t n = message->len;
-    uint8_t prefix[PREFIX_LEN] = {0, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n};
+    uint8_t prefix[PREFIX_LEN] = {kind, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n};
     framed.slices = vec_reserve(NULL, &framed.capacity, message->count + 1, sizeof *framed.slices);
     message_add_copy(&framed, (Str){(const char *)prefix, PREFIX_LEN});
     for (size_t i = 0; i < message->count; i++) message_add_slice(&framed, message->slices[i]);
@@ -22,44 +23,45 @@ Message grpc_frame_message(Message *message) {
     return framed;
 }
 
+Message grpc_frame_message(Message *message) {
+    return frame(message, IS_PLAIN);
+}
+
+Message grpc_frame_lend(const Lending *lending, Message *message, Loan **loan) {
+    Message places = {0};
+    *loan = NULL;
+    if (!lending_fits(lending, message)) return frame(message, IS_PLAIN);
+    *loan = loan_new(message, &places);
+    return frame(&places, IS_LENT);
+}
+
+static size_t limit_of(const GrpcReader *r) {
+    return r->limit ? r->limit : GRPC_MESSAGE_LIMIT;
+}
+
 static Error *read_prefix(GrpcReader *r) {
     const uint8_t *p = r->prefix;
-    if (p[0] != 0) return error_unimplemented("compressed messages are not supported (flag %d)", p[0]);
+    r->is_lent = p[0] == IS_LENT && r->lending;
+    if (p[0] != IS_PLAIN && !r->is_lent) return error_unimplemented("compressed messages are not supported (flag %d)", p[0]);
     r->len = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
-    size_t limit = r->limit ? r->limit : GRPC_MESSAGE_LIMIT;
+    size_t limit = limit_of(r);
     if (r->len > limit)
         return error_new(CODE_RESOURCE_EXHAUSTED, "message of %zu bytes is larger than the limit of %zu bytes", r->len,
                          limit);
     return NULL;
 }
 
-/* New pages are cleared by the kernel, which takes longer than to receive into them: so the memory comes from the cache,
- * with its size in front. */
-static void *memory_alloc(size_t size) {
-    char *block = block_alloc(size + ALIGNMENT);
-    if (!block) return NULL;
-    *(size_t *)block = size + ALIGNMENT;
-    return block + ALIGNMENT;
-}
-
-static void memory_free(void *memory) {
-    if (!memory) return;
-    char *block = (char *)memory - ALIGNMENT;
-    block_free(block, *(size_t *)block);
-}
-
 /* A prefix alone reserves little; whoever has sent FIRST_CAPACITY gets room for the rest. `head`: the first bytes. */
 static Error *reserve(GrpcReader *r, size_t need, Str head) {
     if (need <= r->capacity) return NULL;
     size_t capacity = need <= FIRST_CAPACITY && r->len > FIRST_CAPACITY ? FIRST_CAPACITY : r->len;
-    size_t at = r->align_at ? r->align_at(head) % ALIGNMENT : 0;
-    char *memory = memory_alloc(capacity + ALIGNMENT);
-    if (!memory) return error_new(CODE_RESOURCE_EXHAUSTED, "no memory for a message of %zu bytes", r->len);
-    char *data = memory + (ALIGNMENT - at) % ALIGNMENT;
-    if (r->got) memcpy(data, r->data, r->got);
-    memory_free(r->memory);
-    r->memory = memory;
-    r->data = data;
+    ReceivedMemory memory;
+    if (!received_memory_alloc(capacity, r->align_at ? r->align_at(head) : 0, &memory))
+        return error_new(CODE_RESOURCE_EXHAUSTED, "no memory for a message of %zu bytes", r->len);
+    if (r->got) memcpy(memory.data, r->data, r->got);
+    received_memory_free(r->memory);
+    r->memory = memory.block;
+    r->data = memory.data;
     r->capacity = capacity;
     return NULL;
 }
@@ -97,15 +99,22 @@ bool grpc_reader_is_complete(const GrpcReader *r) {
     return r->prefix_len == PREFIX_LEN && r->got == r->len;
 }
 
-Message grpc_reader_take(GrpcReader *r) {
+Error *grpc_reader_take(GrpcReader *r, ThreadPool *helpers, Message *out) {
     Message message = {0};
-    if (r->data) message_add_slice(&message, (Slice){r->data, r->len, memory_free, r->memory});
+    Error *err = NULL;
+    if (r->data) message_add_slice(&message, (Slice){r->data, r->len, received_memory_free, r->memory});
     r->data = r->memory = NULL;
-    return message;
+    if (r->is_lent) err = loan_fetch(lending_peer(r->lending), &message, limit_of(r), r->align_at, helpers);
+    if (err)
+        message_clear(&message);
+    else
+        *out = message;
+    return err;
 }
 
 void grpc_reader_clear(GrpcReader *r) {
-    memory_free(r->memory);
+    received_memory_free(r->memory);
+    lending_unref(r->lending);
     *r = (GrpcReader){.limit = r->limit, .align_at = r->align_at};
 }
 

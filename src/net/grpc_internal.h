@@ -10,8 +10,9 @@ typedef struct GrpcTransport {
     Transport base;
     RefCount refs;
     Loop *loop;
+    ThreadPool *copiers; /* of large messages: one beside the thread that wants it; none before the first */
     GrpcOptions options; /* defaults filled in */
-    _Atomic int64_t connections_in, connections_out, calls_in, calls_out;
+    _Atomic int64_t connections_in, connections_out, calls_in, calls_out, messages_lent;
     HandlerCount handlers;
     bool is_closed;        /* for its owner */
     pthread_mutex_t mutex; /* guards what follows; never held while waiting for the loop */

@@ -73,7 +73,13 @@ static void answer_error(GrpcServerCall *call, Str http_status, const Error *err
 static void answer_reply(GrpcServerCall *call) {
     const Http2Header headers[] = {{STR(":status"), STR("200")}, CONTENT_TYPE};
     const Http2Header trailer = {STR("grpc-status"), STR("0")};
-    Message body = grpc_frame_message(&call->reply);
+    Loan *loan;
+    Message body = grpc_frame_lend(conn_lending(call->conn->conn), &call->reply, &loan);
+    if (loan) {
+        call->transport->messages_lent++;
+        http2_stream_keep(call->stream, loan_free, loan);
+        http2_stream_hold(call->stream);
+    }
     http2_respond(conn_http2(call->conn->conn), call->stream, headers, 2, &body, &trailer, 1);
 }
 
@@ -134,7 +140,12 @@ static void call_destroy(ServerCall *base) {
     grpc_transport_unref(transport);
 }
 
-static const ServerCallTable call_table = {.finish = call_finish, .destroy = call_destroy};
+static Error *call_prepare(ServerCall *base) {
+    GrpcServerCall *call = (GrpcServerCall *)base;
+    return grpc_reader_take(&call->reader, call->transport->copiers, &base->request);
+}
+
+static const ServerCallTable call_table = {.prepare = call_prepare, .finish = call_finish, .destroy = call_destroy};
 
 static void on_opened(void *arg, Http2Stream *stream) {
     ServerConn *conn = arg;
@@ -147,6 +158,7 @@ static void on_opened(void *arg, Http2Stream *stream) {
     call->stream = stream;
     call->timeout_ns = -1;
     call->reader.limit = conn->server->options.max_message_bytes;
+    call->reader.lending = lending_ref(conn_lending(conn->conn));
     list_add(&conn->calls, &call->link);
     refcount_inc(&transport->refs);
     transport->calls_in++;
@@ -228,7 +240,6 @@ static void on_ended(void *arg, Http2Stream *stream) {
         fail(call, error_internal("the request ended before its message was complete"));
         return;
     }
-    call->base.request = grpc_reader_take(&call->reader);
     server_call_dispatch(&call->base, call->method, conn->server->options.arg, conn->server->options.pool);
 }
 

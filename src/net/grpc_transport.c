@@ -7,7 +7,7 @@
 #include "net/grpc_internal.h"
 #include "net/grpc_server.h"
 
-enum { DEFAULT_MS = 20000 };
+enum { DEFAULT_MS = 20000, COPIERS = 2 };
 
 static GrpcTransport *self(Transport *t) {
     return (GrpcTransport *)t;
@@ -43,12 +43,13 @@ static void stop_serving(Transport *base, int64_t grace_ms) {
 
 static TransportStats stats(Transport *base) {
     GrpcTransport *t = self(base);
-    return (TransportStats){t->connections_in, t->connections_out, t->calls_in, t->calls_out};
+    return (TransportStats){t->connections_in, t->connections_out, t->calls_in, t->calls_out, t->messages_lent};
 }
 
 void grpc_transport_unref(GrpcTransport *t) {
     if (!refcount_dec(&t->refs)) return;
     loop_free(t->loop);
+    threadpool_free(t->copiers);
     grpc_server_free(t->server);
     handler_count_clear(&t->handlers);
     pthread_mutex_destroy(&t->mutex);
@@ -97,6 +98,7 @@ Error *transport_grpc_new(const GrpcOptions *options, Transport **out) {
     }
     t->base.table = &transport_table;
     refcount_init(&t->refs);
+    t->copiers = threadpool_new("rill-copy", COPIERS);
     if (options) t->options = *options;
     if (!t->options.keepalive_ms) t->options.keepalive_ms = DEFAULT_MS;
     if (!t->options.keepalive_timeout_ms) t->options.keepalive_timeout_ms = DEFAULT_MS;

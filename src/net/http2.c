@@ -52,12 +52,17 @@ struct Http2Stream {
     size_t slice, offset, left; /* what of the body was not sent yet */
     Http2Header *trailers;      /* one allocation with the bytes */
     size_t trailer_count;
+    bool is_held;
+    void (*release)(void *owner); /* (optional) when the stream is gone */
+    void *owner;
 };
 
 struct Http2 {
     nghttp2_session *session;
     const Http2Events *events;
     void *arg;
+    Http2Ping *ping; /* (optional) */
+    void *ping_arg;
     List streams;
     size_t stream_count;
     bool is_server, is_ready, peer_is_rill;
@@ -90,6 +95,7 @@ static void stream_free(Http2 *h, Http2Stream *s) {
     list_remove(&s->link);
     h->stream_count--;
     body_unref(s->body);
+    if (s->release) s->release(s->owner);
     free(s->trailers);
     free(s);
 }
@@ -176,8 +182,9 @@ static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, siz
     (void)buf, (void)arg;
     Http2Stream *s = source->ptr;
     size_t n = s->left < length ? s->left : length;
+    if (s->is_held && s->left == 0) return NGHTTP2_ERR_DEFERRED;
     *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-    if (n < s->left) return (ssize_t)n;
+    if (n < s->left || s->is_held) return (ssize_t)n;
     *flags |= NGHTTP2_DATA_FLAG_EOF;
     if (s->trailer_count) {
         nghttp2_nv trailers[MAX_HEADERS];
@@ -288,7 +295,9 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
             h->events->ready(h->arg);
             break;
         case NGHTTP2_PING:
-            if (!is_ack && memcmp(frame->ping.opaque_data, GREETING, sizeof GREETING) == 0) h->peer_is_rill = true;
+            if (is_ack) break;
+            if (memcmp(frame->ping.opaque_data, GREETING, sizeof GREETING) == 0) h->peer_is_rill = true;
+            if (h->ping) h->ping(h->ping_arg, frame->ping.opaque_data);
             break;
         case NGHTTP2_GOAWAY:
             if (h->events->goaway)
@@ -432,13 +441,38 @@ void http2_reset(Http2 *h, Http2Stream *s, uint32_t code) {
     nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, s->id, code);
 }
 
-void http2_ping(Http2 *h) {
-    nghttp2_submit_ping(h->session, NGHTTP2_FLAG_NONE, NULL);
+void http2_ping(Http2 *h, const uint8_t *payload) {
+    nghttp2_submit_ping(h->session, NGHTTP2_FLAG_NONE, payload);
+}
+
+void http2_on_ping(Http2 *h, Http2Ping *ping, void *arg) {
+    h->ping = ping;
+    h->ping_arg = arg;
 }
 
 void http2_goaway(Http2 *h, uint32_t code) {
     nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(h->session), code,
                           NULL, 0);
+}
+
+void http2_stream_keep(Http2Stream *s, void (*release)(void *), void *owner) {
+    s->release = release;
+    s->owner = owner;
+}
+
+void http2_stream_hold(Http2Stream *s) {
+    s->is_held = true;
+}
+
+void http2_let_end(Http2 *h, int32_t stream_id) {
+    Http2Stream *s = find(h->session, stream_id);
+    if (!s || !s->is_held) return;
+    s->is_held = false;
+    nghttp2_session_resume_data(h->session, stream_id); /* fails when all of it is still to be sent: then it goes on by itself */
+}
+
+int32_t http2_stream_id(const Http2Stream *s) {
+    return s->id;
 }
 
 void *http2_stream_user(const Http2Stream *s) {

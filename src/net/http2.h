@@ -40,6 +40,9 @@ typedef struct Http2Events {
     void (*goaway)(void *arg, uint32_t code, Str debug);      /* (optional) no new streams */
 } Http2Events;
 
+enum { HTTP2_PING_SIZE = 8 };
+typedef void Http2Ping(void *arg, const uint8_t payload[HTTP2_PING_SIZE]); /* the peer's, not the answer to ours */
+
 Http2 *http2_client_new(const Http2Events *events, void *arg);
 Http2 *http2_server_new(const Http2Events *events, void *arg);
 void http2_free(Http2 *h); /* streams still open vanish without an event */
@@ -64,8 +67,16 @@ Http2Stream *http2_request(Http2 *h, const Http2Header *headers, size_t count, M
 void http2_respond(Http2 *h, Http2Stream *s, const Http2Header *headers, size_t count, Message *body,
                    const Http2Header *trailers, size_t trailer_count);
 void http2_reset(Http2 *h, Http2Stream *s, uint32_t code); /* `closed` follows */
-void http2_ping(Http2 *h);
+void http2_ping(Http2 *h, const uint8_t *payload); /* NULL: zeros */
+void http2_on_ping(Http2 *h, Http2Ping *ping, void *arg);
 void http2_goaway(Http2 *h, uint32_t code); /* refuses new streams */
+
+/* Before a request or an answer is sent: release(owner) comes when the stream is gone. An answer that is held does not end
+ * before http2_let_end: until then the peer, who has all of the body, may want something of the owner's. */
+void http2_stream_keep(Http2Stream *s, void (*release)(void *), void *owner);
+void http2_stream_hold(Http2Stream *s);
+void http2_let_end(Http2 *h, int32_t stream_id);
+int32_t http2_stream_id(const Http2Stream *s);
 
 void *http2_stream_user(const Http2Stream *s);
 void http2_stream_set_user(Http2Stream *s, void *user);

@@ -66,8 +66,10 @@ static bool is_cancelled(ServerCall *call) {
 static void run_handler(void *arg) {
     ServerCall *call = arg;
     HandlerCount *handlers = call->handlers; /* the call may be gone after its handler */
-    if (is_cancelled(call))
-        server_call_fail(call, error_new(CODE_CANCELLED, "cancelled before it began"));
+    Error *err = is_cancelled(call) ? error_new(CODE_CANCELLED, "cancelled before it began") : NULL;
+    if (!err && call->table->prepare) err = call->table->prepare(call);
+    if (err)
+        server_call_fail(call, err);
     else
         call->handler(call->handler_arg, call);
     handler_count_add(handlers, -1);

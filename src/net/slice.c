@@ -4,7 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/block_cache.h"
 #include "base/memory.h"
+
+enum { ALIGNMENT = 64 };
+
+/* New pages are cleared by the kernel, which takes longer than to receive into them: so the memory comes from the cache,
+ * with its size in front. */
+bool received_memory_alloc(size_t len, size_t align_at, ReceivedMemory *out) {
+    size_t size = len + 2 * ALIGNMENT;
+    char *block = block_alloc(size);
+    if (!block) return false;
+    *(size_t *)block = size;
+    *out = (ReceivedMemory){block, block + ALIGNMENT + (ALIGNMENT - align_at % ALIGNMENT) % ALIGNMENT};
+    return true;
+}
+
+void received_memory_free(void *block) {
+    if (block) block_free(block, *(size_t *)block);
+}
 
 void message_add_slice(Message *m, Slice slice) {
     m->slices = vec_reserve(m->slices, &m->capacity, m->count + 1, sizeof *m->slices);

@@ -1,5 +1,6 @@
 /* slice.h: Slice, refcounted bytes that travel without being copied; Message, a list of them. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/str.h"
@@ -22,6 +23,15 @@ typedef struct Message {
 /* From the first bytes of a message that is coming (often not all of them): the place that shall be at a multiple of 64
  * bytes in memory; 0 when it does not matter. */
 typedef size_t AlignAt(Str head);
+
+/* Memory for a message that comes: `len` bytes, whose byte `align_at` is at a multiple of 64. False: there is not enough. */
+typedef struct ReceivedMemory {
+    char *block; /* for received_memory_free */
+    char *data;
+} ReceivedMemory;
+
+bool received_memory_alloc(size_t len, size_t align_at, ReceivedMemory *out);
+void received_memory_free(void *block);
 
 void message_add_copy(Message *m, Str bytes);
 void message_add_take(Message *m, void *malloced, size_t len); /* freed with free() */

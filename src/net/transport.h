@@ -127,5 +127,6 @@ Error *transport_joined_new(LoopbackNetwork *n, const GrpcOptions *options, Str 
 /* What the transport holds right now; for leak tests and `rill status`. */
 typedef struct TransportStats {
     int64_t connections_in, connections_out, calls_in, calls_out;
+    int64_t messages_lent; /* since the start: those that a task of this host copied from our memory */
 } TransportStats;
 TransportStats transport_stats(Transport *t);

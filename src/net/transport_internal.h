@@ -57,6 +57,7 @@ void handler_count_wait(HandlerCount *h); /* until none runs */
 void handler_count_clear(HandlerCount *h);
 
 typedef struct ServerCallTable {
+    Error *(*prepare)(ServerCall *call); /* (optional) makes the request whole, where the handler will run */
     void (*finish)(ServerCall *call, Message *reply, Error *err); /* any thread, once; err NULL: takes reply's slices */
     void (*destroy)(ServerCall *call);                            /* any thread, after the last unref */
 } ServerCallTable;

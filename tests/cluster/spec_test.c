@@ -224,7 +224,8 @@ static Message read_in_place(const Message *sent, size_t first) {
         expect_ok(grpc_reader_feed(&r, (Str){to, n}));
     }
     assert_true(grpc_reader_is_complete(&r));
-    Message got = grpc_reader_take(&r);
+    Message got = {0};
+    assert_null(grpc_reader_take(&r, NULL, &got));
     grpc_reader_clear(&r);
     free(bytes);
     return got;

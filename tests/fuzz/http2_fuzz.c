@@ -49,7 +49,9 @@ static void on_ended(void *arg, Http2Stream *s) {
     Side *side = arg;
     GrpcReader *r = http2_stream_user(s);
     if (!side->is_server || !r || !grpc_reader_is_complete(r)) return;
-    Message m = grpc_reader_take(r), body = grpc_frame_message(&m);
+    Message m = {0};
+    error_free(grpc_reader_take(r, NULL, &m)); /* only what was lent can fail */
+    Message body = grpc_frame_message(&m);
     http2_respond(side->http2, s, headers, 2, &body, &trailer, 1);
 }
 
