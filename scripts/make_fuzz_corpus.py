@@ -87,8 +87,10 @@ def checkpoints():
         tf.get_variable("p", [4], partitioner=tf.fixed_size_partitioner(2))
         s.run(tf.global_variables_initializer())
         tf.train.Saver().save(s, str(folder / "x"))
+        tf.train.Saver(write_version=tf.train.SaverDef.V1).save(s, str(folder / "old"), latest_filename="old_state", write_meta_graph=False)
     index, data = (folder / "x.index").read_bytes(), (folder / "x.data-00000-of-00001").read_bytes()
     put("checkpoint", "saved", piece(index) + data, 1)
+    put("checkpoint", "old", (folder / "old").read_bytes(), 4)
     put("checkpoint", "state", (folder / "checkpoint").read_bytes(), 0)
     header = tensor_bundle_pb2.BundleHeaderProto(num_shards=1)
     header.version.producer = 1

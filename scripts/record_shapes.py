@@ -248,6 +248,18 @@ def record_graphs(out):
         out.write(record_graph(path) + "\n")
 
 
+def sections(path):
+    """What a file has, by op, so that some ops can be recorded without the others."""
+    found, name = {}, None
+    if os.path.exists(path):
+        with open(path) as lines:
+            for line in lines:
+                if not line.startswith(" "):
+                    name = line.split("@")[0]
+                found[name] = found.get(name, "") + line
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--all", action="store_true")
@@ -265,9 +277,11 @@ def main():
         with open(args.graphs, "w") as out:
             record_graphs(out)
         return
+    kept = sections(args.out) if args.ops else {}
+    kept.update({name: record_apart(name, args.seed, args.all) for name in names})
     with open(args.out, "w") as out:
-        for name in names:
-            out.write(record_apart(name, args.seed, args.all))
+        for name in sorted(kept):
+            out.write(kept[name])
 
 
 if __name__ == "__main__":

@@ -150,3 +150,30 @@ def checkpoint_slices(p):
     at = {prefix: np.array(b"@TMP@/s", object)}
     p.run(feeds={x: p.values((4, 3)), **at}, targets=[save])
     p.run(part, at)
+
+
+@program("Save Restore", types=PLAIN)
+def old_checkpoints(p):
+    path, x = p.placeholder("path", tf.string), p.placeholder("x")
+    save = raw.Save(filename=path, tensor_names=["a", "b"], data=[x, tf.constant([1, 2], tf.int64)])
+    a, b = raw.Restore(file_pattern=path, tensor_name="a", dt=p.dtype), raw.Restore(file_pattern=path, tensor_name="b", dt=tf.int64)
+    missing = raw.Restore(file_pattern=path, tensor_name="c", dt=tf.float32)
+    wrong = raw.Restore(file_pattern=path, tensor_name="b", dt=tf.float32)
+    at = {path: np.array(b"@TMP@/one", object)}
+    p.run(feeds={x: p.values((2, 3)), **at}, targets=[save])
+    p.run([a, b], at)
+    p.run([b], {path: np.array(b"@TMP@/o*e", object)})
+    p.run([missing], at)
+    p.run([wrong], at)
+    p.run([a], {path: np.array(b"@TMP@/none", object)})
+
+
+@program("SaveSlices RestoreSlice")
+def old_checkpoint_slices(p):
+    path, x, spec = p.placeholder("path", tf.string), p.placeholder("x"), p.placeholder("spec", tf.string)
+    save = raw.SaveSlices(filename=path, tensor_names=["a", "a", "b"], shapes_and_slices=["4 3 0,2:-", "4 3 2,2:-", ""], data=[x[:2], x[2:], x])
+    part = raw.RestoreSlice(file_pattern=path, tensor_name="a", shape_and_slice=spec, dt=tf.float32)
+    at = {path: np.array(b"@TMP@/s", object)}
+    p.run(feeds={x: p.values((4, 3)), **at}, targets=[save])
+    for text in (b"4 3 1,2:0,2", b"", b"4 3 -:2,1", b"4 2 -:-", b"4 3 3,2:-", b"4 3", b"4 x -:-"):
+        p.run([part], {spec: np.array(text, object), **at})

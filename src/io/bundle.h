@@ -18,6 +18,7 @@ typedef struct BundleEntry {
 } BundleEntry;
 
 /* ---- Reading ---- */
+/* Also V1 checkpoints (slice_file.h): `prefix` is then the file, or a pattern of files. */
 typedef struct Bundle Bundle;
 
 Error *bundle_open(const FileSystem *fs, const char *prefix,

@@ -107,7 +107,7 @@ Error *bundle_install_begin(BundleInstall *i, const FileSystem *fs, const char *
     return NULL;
 }
 
-static Error *write_index(const FileSystem *fs, const char *path, Str bytes) {
+static Error *write_synced(const FileSystem *fs, const char *path, Str bytes) {
     File *f = NULL;
     Error *err = fs->open(path, FILE_WRITE, &f);
     if (err) return err;
@@ -117,17 +117,25 @@ static Error *write_index(const FileSystem *fs, const char *path, Str bytes) {
     return err;
 }
 
-Error *bundle_install_index(const BundleInstall *i, const EntrySet *s, bool *installed) {
-    const FileSystem *fs = i->fs;
-    char *path = bundle_index_path(i->prefix), *temporary = bundle_temporary_path(path), *dir = path_dir(i->prefix);
-    StrBuf bytes = encode_index(s, i->shard_count);
-    Error *err = write_index(fs, temporary, strbuf_str(&bytes));
+Error *bundle_replace_file(const FileSystem *fs, const char *path, Str bytes, bool *replaced) {
+    char *temporary = bundle_temporary_path(path), *dir = path_dir(path);
+    Error *err = write_synced(fs, temporary, bytes);
     if (!err) err = fs->rename(temporary, path);
-    *installed = !err;
+    *replaced = !err;
     if (err)
         error_free(fs->remove(temporary));
     else
         err = fs->sync_dir(dir);
+    free(temporary);
+    free(dir);
+    return err;
+}
+
+Error *bundle_install_index(const BundleInstall *i, const EntrySet *s, bool *installed) {
+    const FileSystem *fs = i->fs;
+    char *path = bundle_index_path(i->prefix);
+    StrBuf bytes = encode_index(s, i->shard_count);
+    Error *err = bundle_replace_file(fs, path, strbuf_str(&bytes), installed);
     for (int64_t shard = 0; !err && i->old_count != i->shard_count && shard < i->old_count; shard++) {
         char *data = bundle_data_path(i->prefix, shard, i->old_count);
         error_free(fs->remove(data)); /* some may hold nothing and not be there */
@@ -135,7 +143,5 @@ Error *bundle_install_index(const BundleInstall *i, const EntrySet *s, bool *ins
     }
     strbuf_clear(&bytes);
     free(path);
-    free(temporary);
-    free(dir);
     return err;
 }

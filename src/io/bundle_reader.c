@@ -1,16 +1,20 @@
-/* bundle_reader.c: reads tensors from V2 checkpoints. Nothing in the files is trusted. */
+/* bundle_reader.c: reads tensors from V2 checkpoints, and from V1 ones as if they were such. Nothing in the files is
+ * trusted. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/crc32c.h"
 #include "base/memory.h"
 #include "io/bundle_internal.h"
+#include "io/slice_box.h"
+#include "io/slice_file.h"
 #include "proto/wire.h"
 #include "tensor/tensor_proto.h"
 
 struct Bundle {
     const FileSystem *fs;
     char *prefix;
+    SliceFile *old; /* a V1 checkpoint, and nothing of what follows; else NULL */
     Table *index;
     int64_t shard_count;
     File **shards; /* opened when needed */
@@ -23,9 +27,17 @@ void bundle_close(Bundle *b) {
         if (b->shards[i]) b->fs->close(b->shards[i]);
     free(b->shards);
     free(b->shard_sizes);
+    slice_file_close(b->old);
     table_close(b->index);
     free(b->prefix);
     free(b);
+}
+
+/* An entry of a V2 checkpoint that says what a V1 one has of a tensor. */
+static void entry_of_old(const SliceTensor *t, BundleEntry *out) {
+    *out = (BundleEntry){.dtype = t->dtype, .shape = t->shape};
+    out->size = shape_count(&t->shape) * (int64_t)dtype_size(t->dtype);
+    for (size_t i = 0; t->count > 1 && i < t->count; i++) bundle_entry_add_slice(out, &t->slices[i]);
 }
 
 Error *bundle_open(const FileSystem *fs, const char *prefix, Bundle **out) {
@@ -35,8 +47,7 @@ Error *bundle_open(const FileSystem *fs, const char *prefix, Bundle **out) {
     Error *err = bundle_index_open(fs, prefix, &b->index, &b->shard_count);
     if (err && err->code == CODE_NOT_FOUND) {
         error_free(err);
-        err = error_not_found("Unsuccessful TensorSliceReader constructor: Failed to find any matching files for %s",
-                              prefix);
+        err = slice_file_open(fs, prefix, &b->old); /* the error also tells that there is nothing at all */
     }
     if (err) {
         bundle_close(b);
@@ -49,22 +60,30 @@ Error *bundle_open(const FileSystem *fs, const char *prefix, Bundle **out) {
 }
 
 int64_t bundle_shard_count(const Bundle *b) {
-    return b->shard_count;
+    return b->old ? slice_file_shard_count(b->old) : b->shard_count;
 }
 
 int64_t bundle_count(const Bundle *b) {
-    return table_count(b->index) - 1;
+    return b->old ? slice_file_count(b->old) : table_count(b->index) - 1;
 }
 
 Str bundle_name(const Bundle *b, int64_t i) {
-    return table_at(b->index, i + 1).key; /* the header is first: its key is empty */
+    return b->old ? slice_file_at(b->old, i)->name
+                  : table_at(b->index, i + 1).key; /* the header is first: its key is empty */
 }
 
 bool bundle_has(const Bundle *b, Str name) {
-    return name.len && table_find(b->index, name);
+    return b->old ? slice_file_find(b->old, name) != NULL : name.len && table_find(b->index, name);
 }
 
 Error *bundle_find(const Bundle *b, Str name, BundleEntry *out) {
+    const SliceTensor *old = b->old ? slice_file_find(b->old, name) : NULL;
+    if (b->old && !old)
+        return error_not_found("Tensor name \"%.*s\" not found in checkpoint files %s", STR_ARG(name), b->prefix);
+    if (old) {
+        entry_of_old(old, out);
+        return NULL;
+    }
     const TableEntry *e = name.len ? table_find(b->index, name) : NULL;
     if (!e) return error_not_found("Key %.*s not found in checkpoint", STR_ARG(name));
     if (!bundle_entry_decode(e->value, out))
@@ -203,50 +222,8 @@ static Error *read_whole(Bundle *b, const BundleEntry *e, Tensor **out) {
 
 /* ---- Slices ---- */
 
-typedef struct Box {
-    int64_t start[SHAPE_MAX_RANK], end[SHAPE_MAX_RANK];
-} Box;
-
-static Box box_of(const TensorSlice *s, const Shape *full) {
-    Box b = {0};
-    for (int d = 0; d < full->rank; d++) {
-        bool whole = s->length[d] < 0;
-        b.start[d] = whole ? 0 : s->start[d];
-        b.end[d] = whole ? full->dims[d] : s->start[d] + s->length[d];
-    }
-    return b;
-}
-
-static int64_t position(const Box *box, int rank, const int64_t *at) {
-    int64_t p = 0;
-    for (int d = 0; d < rank; d++) p = p * (box->end[d] - box->start[d]) + at[d] - box->start[d];
-    return p;
-}
-
-/* Copies where the two boxes meet; returns the number of elements copied. */
-static int64_t copy_common(int rank, const Box *to_box, Tensor *to, const Box *from_box, const Tensor *from) {
-    Box common = {0};
-    int64_t rows = 1;
-    for (int d = 0; d < rank; d++) {
-        common.start[d] = to_box->start[d] > from_box->start[d] ? to_box->start[d] : from_box->start[d];
-        common.end[d] = to_box->end[d] < from_box->end[d] ? to_box->end[d] : from_box->end[d];
-        if (common.end[d] <= common.start[d]) return 0;
-        if (d < rank - 1) rows *= common.end[d] - common.start[d];
-    }
-    int64_t run = rank ? common.end[rank - 1] - common.start[rank - 1] : 1;
-    size_t size = dtype_size(to->dtype);
-    int64_t at[SHAPE_MAX_RANK];
-    memcpy(at, common.start, sizeof at);
-    for (int64_t row = 0; row < rows; row++) {
-        elements_copy(to->dtype, (char *)to->data + (size_t)position(to_box, rank, at) * size,
-                      (const char *)from->data + (size_t)position(from_box, rank, at) * size, run);
-        for (int d = rank - 2; d >= 0 && ++at[d] == common.end[d]; d--) at[d] = common.start[d];
-    }
-    return rows * run;
-}
-
 /* Puts the part of the tensor kept as slices[i] into `out`, which is the box `wanted`. */
-static Error *read_part(Bundle *b, Str name, const BundleEntry *e, int i, const Box *wanted, Tensor *out,
+static Error *read_part(Bundle *b, Str name, const BundleEntry *e, int i, const SliceBox *wanted, Tensor *out,
                         int64_t *copied) {
     Shape shape;
     BundleEntry part = {0};
@@ -254,15 +231,14 @@ static Error *read_part(Bundle *b, Str name, const BundleEntry *e, int i, const 
     Tensor *t = NULL;
     Error *err = slice_shape(&e->slices[i], &e->shape, &shape);
     if (err) goto out;
-    Box box = box_of(&e->slices[i], &e->shape);
-    for (int d = 0; d < e->shape.rank; d++)
-        if (box.start[d] >= wanted->end[d] || wanted->start[d] >= box.end[d]) goto out;
+    SliceBox box = slice_box(&e->slices[i], &e->shape);
+    if (!slice_box_meets(&box, wanted)) goto out;
     slice_key(name, &e->slices[i], &key);
     err = bundle_find(b, strbuf_str(&key), &part);
     if (!err && (part.dtype != e->dtype || part.slice_count || !shape_eq(&part.shape, &shape)))
         err = damaged(b, &part, "a part of a tensor does not fit the tensor");
     if (!err) err = read_whole(b, &part, &t);
-    if (!err) *copied += copy_common(e->shape.rank, wanted, out, &box, t);
+    if (!err) *copied += slice_box_copy(wanted, out, &box, t);
 out:
     tensor_unref(t);
     bundle_entry_clear(&part);
@@ -276,14 +252,12 @@ static Error *read_box(Bundle *b, Str name, const BundleEntry *e, const TensorSl
     int64_t copied = 0;
     Error *err = slice_shape(slice, &e->shape, &shape);
     if (err) return error_wrap(err, "checkpoint %s", b->prefix);
-    Box wanted = box_of(slice, &e->shape);
+    SliceBox wanted = slice_box(slice, &e->shape);
     err = tensor_new(e->dtype, &shape, &t);
     if (!err && !e->slice_count) {
         err = read_whole(b, e, &whole);
-        TensorSlice all = {.rank = e->shape.rank};
-        for (int d = 0; d < all.rank; d++) all.length[d] = -1;
-        Box box = box_of(&all, &e->shape);
-        if (!err) copied = copy_common(e->shape.rank, &wanted, t, &box, whole);
+        SliceBox box = slice_box_whole(&e->shape);
+        if (!err) copied = slice_box_copy(&wanted, t, &box, whole);
     }
     for (int i = 0; !err && i < e->slice_count; i++) err = read_part(b, name, e, i, &wanted, t, &copied);
     if (!err && copied < t->count)
@@ -301,7 +275,9 @@ Error *bundle_read(Bundle *b, Str name, Tensor **out) {
     BundleEntry e;
     Error *err = bundle_find(b, name, &e);
     if (err) return err;
-    if (e.slice_count) {
+    if (b->old) {
+        err = slice_file_read(b->old, slice_file_find(b->old, name), NULL, out);
+    } else if (e.slice_count) {
         TensorSlice all = {.rank = e.shape.rank};
         for (int d = 0; d < all.rank; d++) all.length[d] = -1;
         err = read_box(b, name, &e, &all, out);
@@ -316,7 +292,8 @@ Error *bundle_read_slice(Bundle *b, Str name, const TensorSlice *slice, Tensor *
     BundleEntry e;
     Error *err = bundle_find(b, name, &e);
     if (err) return err;
-    err = read_box(b, name, &e, slice, out);
+    err =
+        b->old ? slice_file_read(b->old, slice_file_find(b->old, name), slice, out) : read_box(b, name, &e, slice, out);
     bundle_entry_clear(&e);
     return error_wrap(err, "Tensor %.*s", STR_ARG(name));
 }

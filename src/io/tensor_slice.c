@@ -1,6 +1,9 @@
 /* tensor_slice.c: slices of tensors as text, as protobuf and as ordered keys. */
 #include "io/tensor_slice.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "proto/wire.h"
 
 bool slice_is_whole(const TensorSlice *s) {
@@ -9,55 +12,87 @@ bool slice_is_whole(const TensorSlice *s) {
     return true;
 }
 
+void slice_text(const TensorSlice *s, StrBuf *out) {
+    for (int d = 0; d < s->rank; d++) {
+        if (d) strbuf_addc(out, ':');
+        if (s->length[d] < 0)
+            strbuf_addc(out, '-');
+        else
+            strbuf_addf(out, "%lld,%lld", (long long)s->start[d], (long long)s->length[d]);
+    }
+}
+
+static Error *does_not_fit(const TensorSlice *s, const Shape *full, const char *what) {
+    char *shape = shape_str(full);
+    StrBuf slice = {0};
+    slice_text(s, &slice);
+    Error *err = error_new(CODE_INTERNAL, "%s: shape = %s, slice = %.*s", what, shape, STR_ARG(strbuf_str(&slice)));
+    strbuf_clear(&slice);
+    free(shape);
+    return err;
+}
+
 Error *slice_shape(const TensorSlice *s, const Shape *full, Shape *out) {
-    if (s->rank != full->rank) return error_invalid("Slice has %d dimensions, the tensor has %d", s->rank, full->rank);
+    if (s->rank != full->rank) return does_not_fit(s, full, "Mismatching ranks");
     *out = *full;
     for (int d = 0; d < s->rank; d++) {
         if (s->length[d] < 0) continue;
-        if (s->start[d] < 0 || s->start[d] > full->dims[d] || s->length[d] > full->dims[d] - s->start[d])
-            return error_invalid(
-                "Extent in dimension %d out of bounds: shape = [.. %lld ..], start = %lld, length = %lld", d,
-                (long long)full->dims[d], (long long)s->start[d], (long long)s->length[d]);
+        if (s->start[d] < 0 || s->start[d] > full->dims[d] || s->length[d] > full->dims[d] - s->start[d]) {
+            char what[64];
+            snprintf(what, sizeof what, "Extent in dimension %d out of bounds", d);
+            return does_not_fit(s, full, what);
+        }
         out->dims[d] = s->length[d];
     }
     return NULL;
 }
 
-static bool parse_extent(Str text, int64_t *start, int64_t *length) {
-    if (str_is(text, "-")) {
-        *start = 0;
-        *length = -1;
-        return true;
-    }
+static Error *parse_extent(Str text, Str slices, int64_t *start, int64_t *length) {
+    *start = 0;
+    *length = -1;
+    if (str_is(text, "-")) return NULL;
     ptrdiff_t comma = str_find(text, ',');
-    if (comma < 0) return false;
-    return str_to_int64(str_slice(text, 0, (size_t)comma), start) &&
-           str_to_int64(str_slice(text, (size_t)comma + 1, text.len), length) && *start >= 0 && *length > 0;
+    if (comma < 0 || !str_to_int64(str_slice(text, 0, (size_t)comma), start) ||
+        !str_to_int64(str_slice(text, (size_t)comma + 1, text.len), length))
+        return error_invalid("Expected a pair of numbers or '-' but got '%.*s': string = %.*s", STR_ARG(text),
+                             STR_ARG(slices));
+    if (*start < 0 || *length <= 0)
+        return error_invalid(
+            "Expected non-negative start and positive length but got start = %lld, length = %lld: string = %.*s",
+            (long long)*start, (long long)*length, STR_ARG(slices));
+    return NULL;
+}
+
+static Error *parse_slices(Str slices, TensorSlice *out) {
+    Error *err = NULL;
+    Str rest = slices;
+    *out = (TensorSlice){0};
+    while (!err && rest.len) {
+        if (out->rank == SHAPE_MAX_RANK)
+            return error_invalid("More than %d dimensions: string = %.*s", SHAPE_MAX_RANK, STR_ARG(slices));
+        Str extent = str_next(&rest, ':');
+        err = parse_extent(extent, slices, &out->start[out->rank], &out->length[out->rank]);
+        out->rank++;
+    }
+    return err;
 }
 
 Error *slice_parse_spec(Str spec, Shape *full, TensorSlice *out) {
     *full = SHAPE_SCALAR;
-    *out = (TensorSlice){0};
-    Str rest = spec, slices = STR("");
-    bool ok = spec.len > 0;
-    while (ok && rest.len) {
-        Str word = str_next(&rest, ' ');
-        if (!rest.len) {
-            slices = word;
-            break;
-        }
-        ok = full->rank < SHAPE_MAX_RANK && str_to_int64(word, &full->dims[full->rank]) && full->dims[full->rank] >= 0;
-        full->rank++;
+    size_t end = spec.len;
+    while (end && spec.ptr[end - 1] != ' ') end--;
+    if (!end) return error_invalid("Need least two elements in shape_and_slice specification: %.*s", STR_ARG(spec));
+    Error *err = parse_slices(str_slice(spec, end, spec.len), out);
+    Str dims = str_slice(spec, 0, end - 1);
+    while (!err && dims.len) {
+        Str word = str_next(&dims, ' ');
+        if (full->rank == SHAPE_MAX_RANK || !str_to_int64(word, &full->dims[full->rank]))
+            err = error_invalid("Non numerical dimension in shape_and_slice: %.*s", STR_ARG(spec));
+        else
+            full->rank++;
     }
-    while (ok && slices.len) {
-        Str extent = str_next(&slices, ':');
-        ok = out->rank < full->rank && parse_extent(extent, &out->start[out->rank], &out->length[out->rank]);
-        out->rank++;
-    }
-    if (!ok || out->rank != full->rank || !full->rank)
-        return error_invalid("Expected the shape and slice of a tensor, as \"5 2 3,2:-\", got \"%.*s\"", STR_ARG(spec));
     Shape part;
-    Error *err = shape_check(full);
+    if (!err) err = shape_check(full);
     if (!err) err = slice_shape(out, full, &part);
     return err;
 }

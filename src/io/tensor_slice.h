@@ -13,7 +13,8 @@ typedef struct TensorSlice {
 } TensorSlice;
 
 bool slice_is_whole(const TensorSlice *s); /* every dimension */
-/* The shape of what is cut out of `full`; InvalidArgument when it does not lie inside. */
+void slice_text(const TensorSlice *s, StrBuf *out); /* "3,2:-" */
+/* The shape of what is cut out of `full`; Internal when it does not lie inside. */
 Error *slice_shape(const TensorSlice *s, const Shape *full, Shape *out) MUST_CHECK;
 
 /* "5 2 3,2:0,2": the full shape, then the slice; "-" for a whole dimension. */

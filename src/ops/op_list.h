@@ -33,6 +33,7 @@
     ROW(queue) \
     ROW(accumulator) \
     ROW(save_restore) \
+    ROW(save_v1) \
     ROW(files) \
     ROW(debug) \
     ROW(summary) \

@@ -49,7 +49,7 @@ static Error *save_one(BundleWriter *w, Str name, Str spec, const Tensor *value)
     TensorSlice slice;
     Error *err = slice_parse_spec(spec, &full, &slice);
     if (!err) err = slice_shape(&slice, &full, &part);
-    if (err) return error_wrap(err, "Tensor %.*s", STR_ARG(name));
+    if (err) return err;
     if (!shape_eq(&part, &value->shape)) {
         char *text = shape_str(&value->shape);
         err = error_invalid(
@@ -107,7 +107,7 @@ static Error *restore_one(Bundle *b, Str name, Str spec, DataType want, Tensor *
     Shape full;
     TensorSlice slice;
     Error *err = slice_parse_spec(spec, &full, &slice);
-    if (err) return error_wrap(err, "Tensor %.*s", STR_ARG(name));
+    if (err) return err;
     err = check_entry(b, name, want, &full);
     return err ? err : bundle_read_slice(b, name, &slice, out);
 }

@@ -97,34 +97,45 @@ static void decode_csv(ShapeContext *c) {
     ctx_out_all(c, c->in[0]);
 }
 
+/* "4 5 0,2:-" is a slice of a tensor [4,5]: its last word says how much of each dimension. */
+static PartialShape slice_spec_shape(Str rest) {
+    Str word = STR("");
+    PartialShape s = SHAPE_SCALAR, whole = SHAPE_SCALAR;
+    while (rest.len) {
+        word = str_next(&rest, ' ');
+        int64_t size;
+        if (rest.len && str_to_int64(word, &size) && whole.rank < SHAPE_MAX_RANK) whole.dims[whole.rank++] = size;
+    }
+    while (word.len && s.rank < whole.rank) {
+        Str part = str_next(&word, ':');
+        int64_t size = DIM_UNKNOWN;
+        ptrdiff_t comma = str_find(part, ',');
+        if (comma < 0)
+            size = whole.dims[s.rank];
+        else
+            str_to_int64(str_slice(part, (size_t)comma + 1, part.len), &size);
+        s.dims[s.rank++] = size;
+    }
+    return s;
+}
+
 static void restore(ShapeContext *c) {
     ctx_want_scalar(c, 0);
     PartialShape names = ctx_in_rank(c, 1, 1), slices = ctx_in_rank(c, 2, 1);
     ctx_merge(c, names, slices);
     const Tensor *t = ctx_value(c, 2);
     if (!t || t->dtype != DT_STRING || t->count != c->out_count) return;
-    /* "4 5 0,2:-" is a slice of a tensor [4,5]: its last word says how much of each dimension. */
     for (int i = 0; i < c->out_count; i++) {
-        Str rest = tstring_str(&tensor_str(t)[i]), word = STR("");
-        PartialShape s = SHAPE_SCALAR, whole = SHAPE_SCALAR;
-        if (!rest.len) continue;
-        while (rest.len) {
-            word = str_next(&rest, ' ');
-            int64_t size;
-            if (rest.len && str_to_int64(word, &size) && whole.rank < SHAPE_MAX_RANK) whole.dims[whole.rank++] = size;
-        }
-        while (word.len && s.rank < whole.rank) {
-            Str part = str_next(&word, ':');
-            int64_t size = DIM_UNKNOWN;
-            ptrdiff_t comma = str_find(part, ',');
-            if (comma < 0)
-                size = whole.dims[s.rank];
-            else
-                str_to_int64(str_slice(part, (size_t)comma + 1, part.len), &size);
-            s.dims[s.rank++] = size;
-        }
-        ctx_out(c, i, s);
+        Str spec = tstring_str(&tensor_str(t)[i]);
+        if (spec.len) ctx_out(c, i, slice_spec_shape(spec));
     }
+}
+
+static void restore_slice(ShapeContext *c) {
+    for (int i = 0; i < 3; i++) ctx_want_scalar(c, i);
+    const Tensor *t = ctx_value(c, 2);
+    Str spec = t && t->dtype == DT_STRING && t->count == 1 ? tstring_str(tensor_str(t)) : STR("");
+    if (spec.len) ctx_out(c, 0, slice_spec_shape(spec));
 }
 
 static void unicode_decode(ShapeContext *c) {
@@ -140,6 +151,11 @@ static void unicode_encode(ShapeContext *c) {
 static void matching_files(ShapeContext *c) {
     ctx_rank_at_most(c, c->in[0], 1);
     ctx_out(c, 0, shape_vector(DIM_UNKNOWN));
+}
+
+static void save_v1(ShapeContext *c) {
+    ctx_want_scalar(c, 0);
+    ctx_dim_is(c, ctx_in_rank(c, 1, 1).dims[0], c->in_count - 2);
 }
 
 static void save(ShapeContext *c) {
@@ -172,7 +188,11 @@ const ShapeRow string_rules[] = {
     {"ReduceJoin", reduce_join, 0},
     {"RegexFullMatch", rule_same, "* []"},
     {"RegexReplace", rule_same, "* [] []"},
+    {"Restore", 0, "[] [] -> *"},
+    {"RestoreSlice", restore_slice, 0},
     {"RestoreV2", restore, 0},
+    {"Save", save_v1, 0},
+    {"SaveSlices", save, 0},
     {"SaveV2", save, 0},
     {"ScalarSummary", rule_scalar, 0},
     {"ShardedFilename", 0, "[] [] [] -> []"},

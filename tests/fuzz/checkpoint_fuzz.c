@@ -5,8 +5,9 @@
 #include "io/table.h"
 #include "memory_files.h"
 
-static void read_bundle(Str index, Str values) {
-    memory_files[0] = (struct MemoryFile){"x.index", index};
+/* The table is the index of a V2 checkpoint, or a V1 checkpoint. */
+static void read_bundle(Str index, Str values, bool old) {
+    memory_files[0] = (struct MemoryFile){old ? "x" : "x.index", index};
     memory_files[1] = (struct MemoryFile){"x.data-00000-of-00001", values};
     Bundle *b = NULL;
     Error *err = bundle_open(&memory_file_system, "x", &b);
@@ -33,7 +34,7 @@ static void read_bundle(Str index, Str values) {
 }
 
 /* Keys and values out of the input, checksums right: so that the entries are reached. */
-static void read_made(Str input) {
+static void read_made(Str input, bool old) {
     TableWriter w = {0};
     StrBuf last = {0};
     while (input.len > 3) {
@@ -46,14 +47,14 @@ static void read_made(Str input) {
         table_writer_add(&w, key, value);
     }
     StrBuf file = table_writer_finish(&w);
-    read_bundle(strbuf_str(&file), input);
+    read_bundle(strbuf_str(&file), input, old);
     strbuf_clear(&file);
     strbuf_clear(&last);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     Str input = input_str(data, size);
-    unsigned choice = take_choice(&input) % 4;
+    unsigned choice = take_choice(&input) % 6;
     memory_files[0] = memory_files[1] = (struct MemoryFile){0};
     if (choice == 0) {
         memory_files[0] = (struct MemoryFile){"dir/checkpoint", input};
@@ -62,9 +63,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         checkpoint_state_clear(&state);
     } else if (choice == 1) {
         Str index = take_piece(&input);
-        read_bundle(index, input);
+        read_bundle(index, input, false);
+    } else if (choice == 4) {
+        read_bundle(input, STR(""), true);
     } else {
-        read_made(input);
+        read_made(input, choice == 5);
     }
     return 0;
 }

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "crash_disk.h"
 #include "io/bundle.h"
+#include "io/slice_file.h"
 #include "unit_test.h"
 
 enum { TENSORS = 3 };
@@ -85,19 +86,42 @@ static Error *read_checkpoint(const FileSystem *fs, const char *prefix, float *v
     return err;
 }
 
-static Error *write_either(bool merged, float value) {
-    return merged ? write_merged(&crash_disk, "/d/ck", "/d/parts", value) : write_checkpoint(&crash_disk, "/d/ck", value);
+static Error *write_old_format(const FileSystem *fs, const char *path, float value) {
+    SliceFileWriter *w = slice_file_writer_new();
+    TensorSlice whole = {.rank = 1, .length = {-1}};
+    Error *err = NULL;
+    for (int i = 0; !err && i < TENSORS; i++) {
+        Tensor *t = filled(i, value);
+        char name[16];
+        snprintf(name, sizeof name, "t%d", i);
+        err = slice_file_writer_add(w, str_of(name), &t->shape, &whole, t);
+        tensor_unref(t);
+    }
+    if (!err) err = slice_file_writer_finish(w, fs, path);
+    slice_file_writer_free(w);
+    return err;
+}
+
+/* How a checkpoint is written. */
+typedef enum Kind { ONE_TASK, MERGED, OLD_FORMAT, KIND_COUNT } Kind;
+
+static Error *write_kind(Kind kind, float value) {
+    switch (kind) {
+        case MERGED: return write_merged(&crash_disk, "/d/ck", "/d/parts", value);
+        case OLD_FORMAT: return write_old_format(&crash_disk, "/d/ck", value);
+        default: return write_checkpoint(&crash_disk, "/d/ck", value);
+    }
 }
 
 /* Writes `before` checkpoints of one prefix, then one more that is stopped at an operation. Returns false when the operation was
  * after its end. */
-static bool crash_at(int operation, bool merged, int before, Names names, bool torn) {
+static bool crash_at(int operation, Kind kind, int before, Names names, bool torn) {
     disk_clear();
-    for (int i = 1; i <= before; i++) expect_ok(write_either(merged, (float)i));
+    for (int i = 1; i <= before; i++) expect_ok(write_kind(kind, (float)i));
     int start = disk.operations;
     disk.fail_at = start + operation;
     disk.torn = torn;
-    Error *err = write_either(merged, (float)(before + 1));
+    Error *err = write_kind(kind, (float)(before + 1));
     bool reached = disk.operations > disk.fail_at, failed = err != NULL;
     error_free(err);
     disk_crash(names);
@@ -107,7 +131,7 @@ static bool crash_at(int operation, bool merged, int before, Names names, bool t
     if (value != old && value != (float)(before + 1)) fail_msg("operation %d: the checkpoint holds %g", operation, value);
     if (!failed && value != (float)(before + 1)) fail_msg("operation %d: a finished checkpoint is gone", operation);
     /* And the next one is written as if nothing had been. */
-    expect_ok(write_either(merged, 99));
+    expect_ok(write_kind(kind, 99));
     expect_ok(read_checkpoint(&crash_disk, "/d/ck", &value));
     assert_true(value == 99);
     return reached;
@@ -116,10 +140,10 @@ static bool crash_at(int operation, bool merged, int before, Names names, bool t
 static void the_power_may_go_at_any_operation(void **state) {
     (void)state;
     int points = 0;
-    for (int merged = 0; merged < 2; merged++)
+    for (Kind kind = 0; kind < KIND_COUNT; kind++)
         for (int before = 0; before < 3; before++)
             for (Names names = 0; names < NAMES_COUNT; names++)
-                for (int operation = 0; crash_at(operation, merged, before, names, operation % 2); operation++) points++;
+                for (int operation = 0; crash_at(operation, kind, before, names, operation % 2); operation++) points++;
     print_message("%d points\n", points);
     assert_true(points > 100);
     disk_clear();

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "base/hashmap.h"
 #include "base/memory.h"
 #include "graph/graph_def.h"
 #include "graph_builder.h"
@@ -201,6 +202,35 @@ static void every_registered_op_has_a_rule(void **state) {
     assert_int_equal(missing, 0);
 }
 
+/* The op that a line begins a list of cases of. */
+static Str op_of_line(Str line) {
+    return line.len && line.ptr[0] != ' ' ? str_next(&line, '@') : STR("");
+}
+
+static void every_registered_op_has_cases(void **state) {
+    (void)state;
+    /* Made by Rill's own passes: TensorFlow knows nothing of them. */
+    static const char *const own[] = {"_FunctionCall", "_FusedElementwise", "_FusedProduct"};
+    char *data = NULL;
+    size_t len = 0;
+    expect_ok(file_read_all(&file_system_local, CASES, &data, &len));
+    StrMap recorded = {0};
+    for (Str rest = {data, len}; rest.len;) {
+        Str op = op_of_line(str_next(&rest, '\n'));
+        if (op.len) strmap_put(&recorded, op, data);
+    }
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) strmap_put(&recorded, str_of(own[i]), data);
+    int missing = 0;
+    for (int i = 0; i < op_count(); i++) {
+        if (strmap_get(&recorded, op_at(i)->name)) continue;
+        print_message("no cases of %.*s: scripts/record_shapes.py %.*s\n", STR_ARG(op_at(i)->name), STR_ARG(op_at(i)->name));
+        missing++;
+    }
+    strmap_clear(&recorded);
+    free(data);
+    assert_int_equal(missing, 0);
+}
+
 int main(int argc, char **argv) {
     ops_register_all();
     if (argc > 1) {
@@ -210,6 +240,7 @@ int main(int argc, char **argv) {
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_registered_op_has_a_rule),
+        cmocka_unit_test(every_registered_op_has_cases),
         cmocka_unit_test(every_op_infers_what_tensorflow_infers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

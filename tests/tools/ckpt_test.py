@@ -154,3 +154,22 @@ def test_help(rill):
     for command in (["ckpt"], ["ckpt", "ls"], ["ckpt", "cat"], ["ckpt", "diff"], ["ckpt", "verify"]):
         assert "usage: rill ckpt" in rill(*command, "--help").out
     rill("ckpt", code=2)
+
+
+def test_the_first_format_is_read_too(rill, tmp_path):
+    path = str(tmp_path / "old")
+    kinds = {k: v for k, v in VALUES.items() if k not in ("u", "b16")}
+    names, values = list(kinds) + ["v", "v"], [tf.constant(v) for v in kinds.values()] + [tf.ones([2, 4]), tf.zeros([3, 4])]
+    specs = [""] * len(kinds) + ["5 4 0,2:-", "5 4 2,3:-"]
+    tf.raw_ops.SaveSlices(filename=path, tensor_names=names, shapes_and_slices=specs, data=values)
+    listed = {t["name"]: t for t in rill("ckpt", "ls", path, "--json").json["tensors"]}
+    assert {k: (t["shape"], t["parts"]) for k, t in listed.items()} == {**{k: (list(v.shape), 0) for k, v in kinds.items()}, "v": ([5, 4], 2)}
+    assert rill("ckpt", "cat", path, "step", "--json").json["value"] == 2**62 + 1
+    assert rill("ckpt", "cat", path, "v", "--json").json["value"] == [[1.0] * 4] * 2 + [[0.0] * 4] * 3
+    assert rill("ckpt", "verify", path).code == 0
+    write(tmp_path / "new", kinds)
+    assert rill("ckpt", "diff", path, tmp_path / "new", "--json", code=1).json["only_in_a"] == ["v"]
+    data = bytearray(open(path, "rb").read())
+    data[len(data) // 2] ^= 1
+    open(path, "wb").write(data)
+    assert "checksum" in rill("ckpt", "verify", path, code=1).out
