@@ -20,11 +20,13 @@ typedef struct Conv2dCache Conv2dCache;
 Conv2dCache *conv2d_cache_new(void);
 void conv2d_cache_free(Conv2dCache *cache);
 
+typedef enum Conv2dType { CONV2D_F32, CONV2D_BF16 } Conv2dType; /* of elements; bfloat16 is summed in float */
+
 /* Computes one of `in`, `filter` and `out` (which one says kind) from the others. No size is 0. False when oneDNN
- * cannot. done (optional) gets every element of the result of CONV2D_FORWARD when it is final, from any thread; when the
+ * or the processor cannot. done (optional) gets every element of the result of CONV2D_FORWARD when it is final, from any thread; when the
  * answer is false, it may have got some. */
-bool conv2d_f32(Conv2dCache *cache, Conv2dKind kind, const Conv2dShape *s, float *in, float *filter, float *out,
-                ThreadPool *pool, RangeCall done);
+bool conv2d_onednn(Conv2dCache *cache, Conv2dKind kind, Conv2dType type, const Conv2dShape *s, void *in, void *filter, void *out,
+                   ThreadPool *pool, RangeCall done);
 
 /* Plain C: the reference, and the way for types oneDNN lacks. */
 typedef void Conv2dFn(Conv2dKind kind, const Conv2dShape *s, void *in, void *filter, void *out);

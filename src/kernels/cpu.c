@@ -31,3 +31,11 @@ CpuLevel cpu_limit(CpuLevel most) {
     atomic_store_explicit(&chosen, most < has ? most : has, memory_order_relaxed);
     return cpu_level();
 }
+
+bool cpu_multiplies_bfloat16(void) {
+#if CPU_HAS_VECTORS
+    return cpu_level() == CPU_AVX512 && __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}

@@ -1,6 +1,7 @@
 /* cpu.h: which instructions the processor has. Hot loops are compiled once for each level (kernels/each_cpu.inc) and the best is chosen
  * when they run; all give the same bits, since products and sums are rounded one by one (-ffp-contract=off). */
 #pragma once
+#include <stdbool.h>
 
 typedef enum CpuLevel { CPU_PLAIN, CPU_AVX2, CPU_AVX512 } CpuLevel;
 enum { CPU_LEVELS = CPU_AVX512 + 1 };
@@ -8,6 +9,8 @@ enum { CPU_LEVELS = CPU_AVX512 + 1 };
 CpuLevel cpu_level(void);
 /* As if the processor had no more than this; returns what is used from now on. For tests. */
 CpuLevel cpu_limit(CpuLevel most);
+
+bool cpu_multiplies_bfloat16(void); /* at the level in use; products of pairs are summed in float, and subnormal numbers are zeros to it */
 
 #if defined(__x86_64__)
 #define CPU_HAS_VECTORS 1

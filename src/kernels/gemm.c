@@ -2,27 +2,19 @@
 #include "kernels/gemm.h"
 
 #include <complex.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
 
 #include "base/float16.h"
 #include "base/memory.h"
 #include "kernels/gemm_thin.h"
+#include "kernels/onednn.h"
 
 enum { GEMM_TILE_M = 64, GEMM_TILE_N = 64, GEMM_TILE_K = 128 };
 enum { WORK_PER_TASK = 1 << 20, TILE = 16 }; /* products that pay for another thread */
 
-void omp_set_num_threads(int count); /* of libgomp, which oneDNN uses; not every compiler brings omp.h */
-
 /* Rows that make a task, when each is so many products. */
 static int64_t gemm_grain(int64_t products) {
     return WORK_PER_TASK / (products > 0 ? products : 1) + 1;
-}
-
-void gemm_thread_setup(void) {
-    static _Thread_local bool done;
-    if (!done) omp_set_num_threads(1);
-    done = true;
 }
 
 typedef struct FloatJob {
@@ -45,7 +37,7 @@ static void float_range(void *arg, int64_t begin, int64_t end) {
         a += g->a_transposed ? begin : begin * g->k;
         c += begin * g->n;
     }
-    gemm_thread_setup();
+    onednn_thread_setup();
     dnnl_sgemm(g->a_transposed ? 'T' : 'N', g->b_transposed ? 'T' : 'N', m, n, g->k, 1.0f, a, lda, b, ldb, 0.0f, c,
                g->n);
     if (!job->by_columns) range_call(g->done, begin * g->n, end * g->n);
@@ -66,62 +58,6 @@ void gemm_f32(const Gemm *g, ThreadPool *pool) {
     int64_t threads = pool ? threadpool_size(pool) : 1, share = (count + threads - 1) / threads, grain = gemm_grain(other * g->k);
     if (share < grain) share = grain;
     threadpool_parallel_for(pool, count, (share + TILE - 1) / TILE * TILE, float_range, &job);
-}
-
-/* ---- Half types ---- */
-
-typedef struct ConvertJob {
-    const uint16_t *half;
-    float *wide;
-    uint16_t *out;
-    bool bfloat;
-    RangeCall done;
-} ConvertJob;
-
-static void widen_range(void *arg, int64_t begin, int64_t end) {
-    const ConvertJob *job = arg;
-    if (job->bfloat) {
-        for (int64_t i = begin; i < end; i++) job->wide[i] = bfloat16_to_float(job->half[i]);
-    } else {
-        for (int64_t i = begin; i < end; i++) job->wide[i] = half_to_float(job->half[i]);
-    }
-}
-static void narrow_range(void *arg, int64_t begin, int64_t end) {
-    const ConvertJob *job = arg;
-    if (job->bfloat) {
-        for (int64_t i = begin; i < end; i++) job->out[i] = float_to_bfloat16(job->wide[i]);
-    } else {
-        for (int64_t i = begin; i < end; i++) job->out[i] = float_to_half(job->wide[i]);
-    }
-    range_call(job->done, begin, end);
-}
-
-/* False when there is no memory for the floats. */
-static bool half_gemm(const Gemm *g, ThreadPool *pool, bool bfloat) {
-    enum { GRAIN = 32768 };
-    size_t a_size = (size_t)(g->m * g->k), b_size = (size_t)(g->k * g->n), c_size = (size_t)(g->m * g->n);
-    float *room = try_alloc((a_size + b_size + c_size) * sizeof(float));
-    if (!room) return false;
-    ConvertJob a = {.half = g->a, .wide = room, .bfloat = bfloat}, b = {.half = g->b, .wide = room + a_size, .bfloat = bfloat};
-    ConvertJob c = {.wide = room + a_size + b_size, .out = g->c, .bfloat = bfloat, .done = g->done};
-    threadpool_parallel_for(pool, (int64_t)a_size, GRAIN, widen_range, &a);
-    threadpool_parallel_for(pool, (int64_t)b_size, GRAIN, widen_range, &b);
-    Gemm wide = *g;
-    wide.a = a.wide;
-    wide.b = b.wide;
-    wide.c = c.wide;
-    wide.done = (RangeCall){0};
-    gemm_f32(&wide, pool);
-    threadpool_parallel_for(pool, (int64_t)c_size, GRAIN, narrow_range, &c);
-    free(room);
-    return true;
-}
-
-void gemm_f16(const Gemm *g, ThreadPool *pool) {
-    if (!half_gemm(g, pool, false)) gemm_plain_f16(g, pool);
-}
-void gemm_bf16(const Gemm *g, ThreadPool *pool) {
-    if (!half_gemm(g, pool, true)) gemm_plain_bf16(g, pool);
 }
 
 /* ---- Plain C ---- */

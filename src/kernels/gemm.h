@@ -19,11 +19,8 @@ typedef struct Gemm {
 
 typedef void GemmFn(const Gemm *g, ThreadPool *pool);
 
-GemmFn gemm_f32, gemm_f16, gemm_bf16; /* oneDNN in float; half types are rounded once, at the end */
+GemmFn gemm_f32, gemm_f16, gemm_bf16; /* oneDNN; sums of half types are floats, rounded once at the end */
 /* Plain C, blocked; for floats the reference that those above are checked against. */
 GemmFn gemm_plain_f16, gemm_plain_bf16, gemm_plain_f32, gemm_plain_f64, gemm_plain_c64, gemm_plain_c128;
 GemmFn gemm_plain_i8, gemm_plain_i16, gemm_plain_i32, gemm_plain_i64;
 GemmFn gemm_plain_u8, gemm_plain_u16, gemm_plain_u32, gemm_plain_u64;
-
-/* The calling thread's calls into oneDNN use no threads of their own; the pool is what shares work. */
-void gemm_thread_setup(void);

@@ -144,7 +144,7 @@ static Shape image_shape(const Window *w, int64_t batch, int64_t h, int64_t wide
     return s;
 }
 
-/* ---- Half types are computed in float ---- */
+/* ---- Half types are computed in float, but for bfloat16 where the processor knows it ---- */
 
 /* Calls it for all elements, among threads. */
 static void finish(KernelContext *k, RangeCall done, const Tensor *t) {
@@ -167,6 +167,7 @@ static Error *convolve(KernelContext *k, Conv2dKind kind, const Conv2dShape *s, 
         finish(k, done, t[2]);
         return NULL;
     }
+    if (dtype == DT_BFLOAT16 && conv2d_onednn(st->cache, kind, CONV2D_BF16, s, t[0]->data, t[1]->data, t[2]->data, k->pool, done)) return NULL;
     Tensor *wide[3] = {NULL, NULL, NULL};
     float *data[3];
     Error *err = NULL;
@@ -178,7 +179,7 @@ static Error *convolve(KernelContext *k, Conv2dKind kind, const Conv2dShape *s, 
         data[i] = wide[i]->data;
         if (i != result) floats_load(t[i], 0, t[i]->count, data[i]);
     }
-    bool plain = !conv2d_f32(st->cache, kind, s, data[0], data[1], data[2], k->pool, wide[result] ? none : done);
+    bool plain = !conv2d_onednn(st->cache, kind, CONV2D_F32, s, data[0], data[1], data[2], k->pool, wide[result] ? none : done);
     if (plain) conv2d_plain_f32(kind, s, data[0], data[1], data[2]);
     if (wide[result]) floats_store(data[result], t[result], 0, t[result]->count);
     if (plain || wide[result]) finish(k, done, t[result]);

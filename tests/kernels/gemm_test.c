@@ -1,9 +1,10 @@
-/* gemm_test.c: products of floats against plain C, thin and wide, at every level of processors and for any number of threads. */
+/* gemm_test.c: products of floats and of bfloat16 against plain C, thin and wide, at every level of processors and for any number of threads. */
 #include "kernels/gemm.h"
 
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/float16.h"
 #include "base/memory.h"
 #include "kernels/cpu.h"
 #include "kernels/gemm_thin.h"
@@ -27,6 +28,12 @@ static Gemm product(const int64_t *size, int way, const float *a, const float *b
 static void add_one(void *arg, int64_t begin, int64_t end) {
     float *c = arg;
     for (int64_t i = begin; i < end; i++) c[i] += 1;
+}
+
+static _Atomic int64_t seen;
+static void count_elements(void *arg, int64_t begin, int64_t end) {
+    (void)arg;
+    seen += end - begin;
 }
 
 static void check(const int64_t *size, int way, ThreadPool *pool) {
@@ -62,6 +69,49 @@ static void every_level_agrees_with_plain_c(void **state) {
     threadpool_free(pool);
 }
 
+/* bfloat16, by the processor's own products or in float: rounded once, at the end. */
+static void check_bfloat16(const int64_t *size, int way, ThreadPool *pool) {
+    const int64_t counts[] = {size[0] * size[2], size[1] * size[2], size[0] * size[1]};
+    float *wide[3] = {numbers(counts[0]), numbers(counts[1]), numbers(counts[2])};
+    uint16_t *half[3];
+    for (int i = 0; i < 3; i++) {
+        half[i] = xcalloc((size_t)counts[i] + 1, sizeof **half);
+        for (int64_t j = 0; j < counts[i]; j++) wide[i][j] = bfloat16_to_float(half[i][j] = float_to_bfloat16(wide[i][j]));
+    }
+    Gemm g = product(size, way, wide[0], wide[1], wide[2]);
+    gemm_plain_f32(&g, NULL);
+    g.a = half[0];
+    g.b = half[1];
+    g.c = half[2];
+    g.done = (RangeCall){count_elements, NULL};
+    seen = 0;
+    gemm_bf16(&g, pool);
+    assert_int_equal(seen, counts[2]);
+    for (int64_t i = 0; i < counts[2]; i++) {
+        double want = (double)wide[2][i], slack = 4e-7 * (double)(size[2] + 2) + fabs(want) / 250;
+        assert_true(fabs((double)bfloat16_to_float(half[2][i]) - want) <= slack);
+    }
+    for (int i = 0; i < 3; i++) {
+        free(wide[i]);
+        free(half[i]);
+    }
+}
+
+static void products_of_bfloat16_are_rounded_once(void **state) {
+    (void)state;
+    static const int64_t large[][3] = {{200, 150, 100}, {96, 700, 131}, {1000, 33, 65}, {64, 64, 1025}};
+    ThreadPool *pool = threadpool_new("test", 3);
+    for (int level = 0; level < CPU_LEVELS; level++) {
+        cpu_limit((CpuLevel)level);
+        for (int way = 0; way < 4; way++) {
+            for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) check_bfloat16(sizes[i], way, pool);
+            for (size_t i = 0; i < sizeof large / sizeof large[0]; i++) check_bfloat16(large[i], way, i % 2 ? pool : NULL);
+        }
+    }
+    cpu_limit(CPU_AVX512);
+    threadpool_free(pool);
+}
+
 static void thin_products_are_refused_where_they_do_not_pay(void **state) {
     (void)state;
     float a[4] = {1, 2, 3, 4}, c[4] = {9, 9, 9, 9};
@@ -75,6 +125,7 @@ static void thin_products_are_refused_where_they_do_not_pay(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_agrees_with_plain_c),
+        cmocka_unit_test(products_of_bfloat16_are_rounded_once),
         cmocka_unit_test(thin_products_are_refused_where_they_do_not_pay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
