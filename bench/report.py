@@ -161,15 +161,24 @@ def limits_table(limits):
     return lines + ["| %s | %s |" % (names[n], " | ".join(duration(us[s]) for s in sizes)) for n, us in ((n, limits["us"][n]) for n in names)]
 
 
+SOAK = {  # title, how it is written, how many times that of the first third the last may be
+    "step_us": ("a step, both workers together", duration, 1.05),
+    "bytes": ("resident memory of the three tasks", lambda b: "%.1f MB" % (b / 1e6), 1.02),
+    "descriptors": ("open descriptors", "%d".__mod__, 1),
+    "threads": ("threads", "%d".__mod__, 1),
+}
+
+
 def soak_lines(soak):
     if not soak:
         return ["`bench/soak.py` was not run yet."]
-    what = "%g minutes of training (MLP, 1 ps + 2 workers, each on its own), %d steps, while %d sessions more came and went; %s UTC (commit %s)%s." % (
+    what = "%g minutes of training (MLP, 1 ps + 2 workers, each on its own), %d steps, while %d sessions more came and went; %s UTC (commit %s)%s. The first minute is not counted." % (
         soak["minutes"], soak["steps"], soak["sessions"], soak["date"], soak["commit"], ", *busy*: " + soak["problem"] if soak["problem"] else "")
-    forms = {"step_us": ("a step, both workers together", duration), "bytes": ("resident memory of the three tasks", lambda b: "%.1f MB" % (b / 1e6)),
-             "descriptors": ("open descriptors", "%d".__mod__), "threads": ("threads", "%d".__mod__)}
-    rows = ["| %s | %s | %s |" % (title, form(soak[key][0]), form(soak[key][1])) for key, (title, form) in forms.items()]
-    return [what, "", "| medians | first third | last third |", "|---|---:|---:|"] + rows
+    rows = []
+    for key, (title, form, most) in SOAK.items():
+        first, last = soak[key]
+        rows.append("| %s | %s | %s | %s | %s |" % (title, "no more" if most == 1 else "≤ +%.0f %%" % (100 * (most - 1)), form(first), form(last), bold("%+.1f %%" % (100 * (last / first - 1)), last <= most * first)))
+    return [what, "", "| medians | target | first third | last third | growth |", "|---|---:|---:|---:|---:|"] + rows
 
 
 # ---- Pictures ----

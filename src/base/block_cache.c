@@ -19,6 +19,7 @@ enum {
     CLASSES = (MAX_BITS - MIN_BITS) * 4 + 1,
     BATCH = 16, /* small blocks that move between a thread and the shared list at once; a thread keeps two batches */
     SHARED_BATCHES = 64,
+    MAPPED_SIZE = 1 << 18, /* blocks from this size on are pages of their own */
 };
 
 /* Checkers of memory must see every allocation. */
@@ -164,6 +165,19 @@ static size_t limit_locked(void) {
     return shared.limit = (pages > 0 && page > 0 ? (size_t)pages * (size_t)page : (size_t)1 << 30) / BLOCK_CACHE_PART;
 }
 
+/* Greater blocks do not come from malloc: once one of its own mappings was freed, it puts blocks of that size among all others, and what is given back stays in
+   holes between them. */
+static void *new_large(size_t size) {
+    return size < MAPPED_SIZE ? try_alloc(size) : map_pages(size);
+}
+
+static void end_large(Block *b, size_t size) {
+    if (size < MAPPED_SIZE)
+        free(b);
+    else
+        unmap_pages(b, size);
+}
+
 static void *large_alloc(int class) {
     pthread_mutex_lock(&shared.mutex);
     Block *b = shared.large[class];
@@ -172,10 +186,10 @@ static void *large_alloc(int class) {
         shared.large_bytes -= class_size(class);
     }
     pthread_mutex_unlock(&shared.mutex);
-    if (!b) b = try_alloc(class_size(class));
+    if (!b) b = new_large(class_size(class));
     if (b) return b;
     block_cache_trim();
-    return try_alloc(class_size(class));
+    return new_large(class_size(class));
 }
 
 static void large_free(Block *b, int class) {
@@ -188,7 +202,7 @@ static void large_free(Block *b, int class) {
         shared.large_bytes += size;
     }
     pthread_mutex_unlock(&shared.mutex);
-    if (!kept) free(b);
+    if (!kept) end_large(b, size);
 }
 
 void *block_alloc(size_t size) {
@@ -225,17 +239,16 @@ size_t block_cache_size(void) {
 }
 
 void block_cache_trim(void) {
-    Block *all = NULL;
+    Block *all[CLASSES];
     pthread_mutex_lock(&shared.mutex);
-    for (int c = SMALL_CLASSES; c < CLASSES; c++) {
-        while (shared.large[c]) {
-            Block *b = shared.large[c];
-            shared.large[c] = b->next;
-            b->next = all;
-            all = b;
-        }
-    }
+    memcpy(all, shared.large, sizeof all);
+    memset(shared.large, 0, sizeof shared.large);
     shared.large_bytes = 0;
     pthread_mutex_unlock(&shared.mutex);
-    free_list(all);
+    for (int c = SMALL_CLASSES; c < CLASSES; c++) {
+        for (Block *next, *b = all[c]; b; b = next) {
+            next = b->next;
+            end_large(b, class_size(c));
+        }
+    }
 }

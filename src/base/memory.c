@@ -2,10 +2,12 @@
 #include "base/memory.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { HUGE_PAGE = 2 << 20, HUGE_LIMIT = 8 << 20 };
 
@@ -57,6 +59,23 @@ void *try_alloc(size_t size) {
     if (posix_memalign(&ptr, HUGE_PAGE, size) != 0) return NULL;
     madvise(ptr, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
     return ptr;
+}
+
+void *map_pages(size_t size) {
+    if (size > (size_t)1 << 46) return NULL;
+    size_t slack = size < HUGE_LIMIT ? 0 : HUGE_PAGE;
+    char *pages = mmap(NULL, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) return NULL;
+    if (!slack) return pages;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), before = -(uintptr_t)pages % HUGE_PAGE, whole = (size + page - 1) / page * page;
+    if (before) munmap(pages, before);
+    if (slack > before) munmap(pages + before + whole, slack - before);
+    madvise(pages + before, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+    return pages + before;
+}
+
+void unmap_pages(void *pages, size_t size) {
+    munmap(pages, size);
 }
 
 void *vec_reserve(void *items, size_t *capacity, size_t need, size_t item_size) {

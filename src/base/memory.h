@@ -12,5 +12,9 @@ char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* NULL when there is not enough memory; 64-byte aligned; free with free(). */
 void *try_alloc(size_t size);
 
+/* Pages of their own, filled with 0; NULL when there is not enough memory. What is unmapped goes back to the system at once. */
+void *map_pages(size_t size);
+void unmap_pages(void *pages, size_t size);
+
 /* Makes room for `need` elements in a growing array; returns the array, perhaps moved. */
 void *vec_reserve(void *items, size_t *capacity, size_t need, size_t item_size);

@@ -85,18 +85,28 @@ static Error *mismatch(const PartialShape *want, const Shape *got) {
 
 /* ---- Adding ---- */
 
-static Error *add_dense_locked(Accumulator *a, const Tensor *gradient) {
-    if (!a->count) {
-        tensor_unref(a->sum);
-        a->sum = NULL;
-        return tensor_copy(gradient, &a->sum);
-    }
+/* The first gradient, which later ones are added to: taken over when nobody else has it, else copied. */
+static Error *begin_sum_locked(Accumulator *a, Tensor *first) {
+    Tensor *sum = NULL;
+    Error *err = NULL;
+    if (tensor_is_unique(first))
+        sum = tensor_ref(first);
+    else
+        err = tensor_copy(first, &sum);
+    if (err) return err;
+    tensor_unref(a->sum);
+    a->sum = sum;
+    return NULL;
+}
+
+static Error *add_dense_locked(Accumulator *a, Tensor *gradient) {
+    if (!a->count) return begin_sum_locked(a, gradient);
     if (!shape_eq(&a->sum->shape, &gradient->shape)) return mismatch(&a->sum->shape, &gradient->shape);
     a->math->add(a->sum->data, gradient->data, gradient->count);
     return NULL;
 }
 
-Error *accumulator_apply(Accumulator *a, int64_t local_step, const Tensor *gradient) {
+Error *accumulator_apply(Accumulator *a, int64_t local_step, Tensor *gradient) {
     if (a->spec.sparse) return error_invalid("Accumulator '%s' takes sparse gradients", a->name);
     if (gradient->dtype != a->spec.dtype)
         return error_invalid("Accumulator '%s' has dtype %s, gradient has %s", a->name, dtype_name(a->spec.dtype),
@@ -112,10 +122,22 @@ Error *accumulator_apply(Accumulator *a, int64_t local_step, const Tensor *gradi
     return err;
 }
 
+static Error *begin_sparse_locked(Accumulator *a, const Tensor *gradient, Tensor *values) {
+    Error *err = begin_sum_locked(a, values);
+    if (err) return err;
+    size_t n = (size_t)gradient->count;
+    a->indices = xrealloc(a->indices, (n + 1) * sizeof *a->indices);
+    a->touched = xrealloc(a->touched, (n + 1) * sizeof *a->touched);
+    if (n) memcpy(a->indices, gradient->data, n * sizeof *a->indices);
+    for (size_t i = 0; i < n; i++) a->touched[i] = 1;
+    return NULL;
+}
+
 /* Merges the rows of the gradient with those so far, as TensorFlow does: walking both lists and adding where the
  * indices are equal. Lists that are not sorted, or have an index twice, keep such rows apart. */
-static Error *add_sparse_locked(Accumulator *a, const Tensor *gradient, const Tensor *values) {
-    int64_t n = gradient->count, old = a->count ? a->sum->shape.dims[0] : 0;
+static Error *add_sparse_locked(Accumulator *a, const Tensor *gradient, Tensor *values) {
+    if (!a->count) return begin_sparse_locked(a, gradient, values);
+    int64_t n = gradient->count, old = a->sum->shape.dims[0];
     size_t row_count = (size_t)shape_prod(&values->shape, 1, values->shape.rank);
     size_t row_size = row_count * dtype_size(a->spec.dtype);
     const int64_t *index = tensor_i64(gradient);
@@ -126,7 +148,7 @@ static Error *add_sparse_locked(Accumulator *a, const Tensor *gradient, const Te
     if (err) return err;
     int64_t *indices = xmalloc((size_t)(n + old + 1) * sizeof *indices);
     int64_t *touched = xmalloc((size_t)(n + old + 1) * sizeof *touched);
-    const char *from = values->data, *was = old ? a->sum->data : NULL;
+    const char *from = values->data, *was = a->sum->data;
     int64_t out = 0;
     for (int64_t i = 0, j = 0; i < n || j < old; out++) {
         bool take_old = j < old && (i == n || a->indices[j] <= index[i]);
@@ -197,8 +219,7 @@ static Error *check_sparse(const Accumulator *a, const Tensor *indices, const Te
     return err ? err : check_rows(a, &values->shape);
 }
 
-Error *accumulator_apply_sparse(Accumulator *a, int64_t local_step, const Tensor *indices, const Tensor *values,
-                                const Tensor *shape) {
+Error *accumulator_apply_sparse(Accumulator *a, int64_t local_step, const Tensor *indices, Tensor *values, const Tensor *shape) {
     Error *err = NULL;
     wait_room_lock(&a->room);
     bool fresh = local_step >= a->step;
@@ -249,7 +270,7 @@ static AttemptResult try_take(Waiter *w) {
     if (a->spec.sparse) {
         w->error = sparse_results_locked(a, t->results);
     } else {
-        if (a->spec.mean) a->math->divide(a->sum->data, (double)a->count, a->sum->count);
+        if (a->spec.mean && a->count > 1) a->math->divide(a->sum->data, (double)a->count, a->sum->count);
         t->results[0] = a->sum;
         a->sum = NULL;
     }

@@ -22,11 +22,11 @@ Error *accumulator_new(Str name, const AccumulatorSpec *spec, Accumulator **out)
 /* A shared accumulator must be of the same kind and type; that its shape differs is allowed, as in TensorFlow. */
 Error *accumulator_check_spec(const Accumulator *a, const AccumulatorSpec *spec) MUST_CHECK;
 
-/* Gradients computed from an older step than the accumulator's are dropped without an error. */
-Error *accumulator_apply(Accumulator *a, int64_t local_step, const Tensor *gradient) MUST_CHECK;
-/* indices: int64 [n]; values: [n, ...]; shape (optional): int64 vector, of the whole gradient. */
-Error *accumulator_apply_sparse(Accumulator *a, int64_t local_step, const Tensor *indices, const Tensor *values,
-                                const Tensor *shape) MUST_CHECK;
+/* Gradients computed from an older step than the accumulator's are dropped without an error. One that the caller alone holds may be kept
+   and overwritten: the caller must not read it any more. */
+Error *accumulator_apply(Accumulator *a, int64_t local_step, Tensor *gradient) MUST_CHECK;
+/* indices: int64 [n]; values: [n, ...], as the gradient above; shape (optional): int64 vector, of the whole gradient. */
+Error *accumulator_apply_sparse(Accumulator *a, int64_t local_step, const Tensor *indices, Tensor *values, const Tensor *shape) MUST_CHECK;
 
 /* err is the callee's; results (1, or indices, values and shape) are borrowed. Never called with a lock held. */
 typedef void AccumulatorDone(void *arg, Error *err, Tensor **results);

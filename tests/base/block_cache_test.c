@@ -3,7 +3,9 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/threadpool.h"
 #include "unit_test.h"
@@ -54,6 +56,48 @@ static void a_large_block_waits_for_its_next_user(void **state) {
     assert_int_equal(block_cache_size(), 0);
 }
 
+static size_t resident(void) {
+    size_t all, pages;
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%zu %zu", &all, &pages), 2);
+    fclose(f);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Also the second time, when something small was allocated in between: as a server sees it whose sessions come and go. */
+static void what_is_trimmed_goes_back_to_the_system(void **state) {
+    (void)state;
+    enum { COUNT = 32, SIZE = 1 << 20 };
+    void *blocks[COUNT], *small[2 * COUNT];
+    block_cache_trim();
+    size_t before = resident();
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < COUNT; i++) {
+            blocks[i] = block_alloc(SIZE);
+            assert_non_null(blocks[i]);
+            memset(blocks[i], 1, SIZE);
+            small[round * COUNT + i] = malloc(5000);
+        }
+        for (int i = 0; i < COUNT; i++) block_free(blocks[i], SIZE);
+        bool is_off = block_cache_size() == 0;
+        block_cache_trim();
+        if (!is_off) assert_true(resident() < before + (size_t)COUNT * SIZE / 8);
+    }
+    for (int i = 0; i < 2 * COUNT; i++) free(small[i]);
+}
+
+static void the_largest_blocks_are_whole(void **state) {
+    (void)state;
+    for (size_t size = 7 << 20; size < 40 << 20; size += (3 << 20) + 12345) {
+        char *block = block_alloc(size);
+        assert_non_null(block);
+        block[0] = block[size / 2] = block[size - 1] = 1;
+        block_free(block, size);
+        block_cache_trim();
+    }
+}
+
 static void what_cannot_be_had_is_null(void **state) {
     (void)state;
     assert_null(block_alloc((size_t)1 << 50));
@@ -94,6 +138,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_whole_and_apart),
         cmocka_unit_test(a_large_block_waits_for_its_next_user),
+        cmocka_unit_test(what_is_trimmed_goes_back_to_the_system),
+        cmocka_unit_test(the_largest_blocks_are_whole),
         cmocka_unit_test(what_cannot_be_had_is_null),
         cmocka_unit_test(threads_free_what_others_allocated),
     };

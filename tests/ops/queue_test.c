@@ -232,13 +232,15 @@ typedef struct Taken {
     bool done;
     ErrorCode code;
     float first;
+    const void *data;
 } Taken;
 
 static void take_done(void *arg, Error *err, Tensor **results) {
     Taken *t = arg;
     t->done = true;
     t->code = err ? err->code : CODE_OK;
-    if (!err) t->first = tensor_f32(results[0])[0];
+    if (!err) t->data = results[results[1] ? 1 : 0]->data;
+    if (!err) t->first = *(const float *)t->data;
     error_free(err);
 }
 
@@ -269,6 +271,45 @@ static void an_accumulator_waits_for_enough_fresh_gradients(void **state) {
     resource_unref((Resource *)a);
 }
 
+/* The first gradient of a step becomes the sum without a copy, unless somebody else still has it. */
+static void an_accumulator_takes_over_a_gradient_that_is_nobody_elses(void **state) {
+    (void)state;
+    for (int sparse = 0; sparse < 2; sparse++) {
+        AccumulatorSpec spec = {.mean = true, .sparse = sparse, .dtype = DT_FLOAT, .shape = sparse ? shape_vector(9) : SHAPE_SCALAR};
+        Shape row = shape_vector(1);
+        Tensor *index, *gradients[3];
+        assert_null(tensor_new(DT_INT64, &row, &index));
+        tensor_i64(index)[0] = 5;
+        Accumulator *a;
+        assert_null(accumulator_new(STR("a"), &spec, &a));
+        for (int i = 0; i < 3; i++) {
+            assert_null(tensor_new(DT_FLOAT, sparse ? &row : &spec.shape, &gradients[i]));
+            tensor_f32(gradients[i])[0] = (float)(i + 1);
+        }
+        for (int alone = 1; alone >= 0; alone--) {
+            Taken taken = {0};
+            Tensor *first = gradients[alone], *other = alone ? NULL : tensor_ref(first);
+            for (int i = 0; i < 2; i++) {
+                Tensor *gradient = i ? gradients[2] : first;
+                assert_null(sparse ? accumulator_apply_sparse(a, 1, index, gradient, NULL) : accumulator_apply(a, 1, gradient));
+            }
+            accumulator_take(a, 2, NULL, take_done, &taken);
+            assert_true(taken.done && taken.code == CODE_OK);
+            assert_true(taken.first == (alone ? 2.5f : 2));
+            if (!sparse) assert_int_equal(taken.data == first->data, alone); /* rows are merged elsewhere */
+            if (other) assert_true(tensor_f32(other)[0] == 1);
+            tensor_unref(other);
+        }
+        Taken taken = {0}; /* the mean of one gradient is the gradient */
+        assert_null(sparse ? accumulator_apply_sparse(a, 2, index, gradients[2], NULL) : accumulator_apply(a, 2, gradients[2]));
+        accumulator_take(a, 1, NULL, take_done, &taken);
+        assert_true(taken.done && taken.first == 3 && taken.data == gradients[2]->data);
+        for (int i = 0; i < 3; i++) tensor_unref(gradients[i]);
+        tensor_unref(index);
+        resource_unref((Resource *)a);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_closed_queue_gives_back_what_a_batch_had_taken),
@@ -278,6 +319,7 @@ int main(void) {
         cmocka_unit_test(priorities_and_arrival_decide),
         cmocka_unit_test(nothing_is_lost_between_threads),
         cmocka_unit_test(an_accumulator_waits_for_enough_fresh_gradients),
+        cmocka_unit_test(an_accumulator_takes_over_a_gradient_that_is_nobody_elses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
