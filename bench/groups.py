@@ -10,6 +10,7 @@ GROUPS = {
     "steps": rows_steps.steps,
     "transfer": rows_steps.transfer,
     **rows_peers.GROUPS,
+    "transfer_tcp": rows_steps.transfer_tcp,
     "python": rows_steps.python,
     **rows_models.GROUPS,
     **rows_kernels.GROUPS,

@@ -1,4 +1,6 @@
-/* limits.c: what the machine allows: a request answered with N bytes between two processes over TCP and over a Unix socket, and a copy of N bytes; medians as JSON. */
+/* limits.c: what the machine allows: a request answered with N bytes between two processes over TCP and over a Unix socket, and a copy of N bytes; medians as JSON.
+
+   limits tcp BYTES: a contender (contest.py): for each line "SECONDS" on standard input, asks for BYTES over TCP that long and answers with a line of JSON. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
@@ -10,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SIZES = 4, MOST_RUNS = 2000 };
+enum { SIZES = 4, MOST_RUNS = 2000, CHUNK = 4 << 20 /* more at once, or much less, is slower */ };
 static const size_t sizes[SIZES] = {4, 1024, 1000000, 100000000};
 static const int run_counts[SIZES] = {MOST_RUNS, MOST_RUNS, 200, 7};
 
@@ -31,7 +33,7 @@ static double now_us(void) {
 
 static bool read_all(int fd, char *to, size_t size) {
     for (size_t got = 0; got < size;) {
-        ssize_t n = read(fd, to + got, size - got);
+        ssize_t n = read(fd, to + got, size - got < CHUNK ? size - got : CHUNK);
         if (n <= 0) return false;
         got += (size_t)n;
     }
@@ -40,7 +42,7 @@ static bool read_all(int fd, char *to, size_t size) {
 
 static bool write_all(int fd, const char *from, size_t size) {
     for (size_t put = 0; put < size;) {
-        ssize_t n = write(fd, from + put, size - put);
+        ssize_t n = write(fd, from + put, size - put < CHUNK ? size - put : CHUNK);
         if (n <= 0) return false;
         put += (size_t)n;
     }
@@ -85,8 +87,13 @@ static void answer(int fd, const char *bytes) {
         if (!write_all(fd, bytes, r.size)) break;
 }
 
-static void measure_sockets(void (*make)(int ends[2]), char *buffer, double *out) {
-    static double times[MOST_RUNS];
+static void ask(int fd, char *buffer, size_t size) {
+    Request r = {size};
+    if (!write_all(fd, (char *)&r, sizeof r) || !read_all(fd, buffer, size)) die("socket");
+}
+
+/* A process that answers at the other end; its number. */
+static pid_t start_peer(void (*make)(int ends[2]), char *buffer, int *fd) {
     int ends[2];
     make(ends);
     pid_t child = fork();
@@ -97,17 +104,47 @@ static void measure_sockets(void (*make)(int ends[2]), char *buffer, double *out
         _exit(0);
     }
     close(ends[1]);
+    *fd = ends[0];
+    return child;
+}
+
+static void measure_sockets(void (*make)(int ends[2]), char *buffer, double *out) {
+    static double times[MOST_RUNS];
+    int fd;
+    pid_t child = start_peer(make, buffer, &fd);
     for (int i = 0; i < SIZES; i++) {
         for (int k = -1; k < run_counts[i]; k++) {
             double began = now_us();
-            Request r = {sizes[i]};
-            if (!write_all(ends[0], (char *)&r, sizeof r) || !read_all(ends[0], buffer, r.size)) die("socket");
+            ask(fd, buffer, sizes[i]);
             if (k >= 0) times[k] = now_us() - began;
         }
         out[i] = median(times, run_counts[i]);
     }
-    close(ends[0]);
+    close(fd);
     waitpid(child, NULL, 0);
+}
+
+/* ---- As a contender ---- */
+
+static void contend(size_t size) {
+    char line[64], *buffer = calloc(1, size ? size : 1);
+    int fd;
+    if (!buffer) die("malloc");
+    memset(buffer, 1, size);
+    pid_t child = start_peer(tcp_pair, buffer, &fd);
+    for (int i = 0; i < 3; i++) ask(fd, buffer, size);
+    printf("{}\n");
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        double began = now_us(), until = began + 1e6 * atof(line), now = began;
+        long steps = 0;
+        for (; now < until; now = now_us(), steps++) ask(fd, buffer, size);
+        printf("{\"steps\": %ld, \"seconds\": %f, \"steps_per_s\": %f}\n", steps, (now - began) / 1e6, (double)steps * 1e6 / (now - began));
+        fflush(stdout);
+    }
+    close(fd);
+    waitpid(child, NULL, 0);
+    free(buffer);
 }
 
 /* ---- Memory ---- */
@@ -129,7 +166,11 @@ static void print(const char *name, const double *us, const char *end) {
     printf("\"%s\": [%.3f, %.3f, %.3f, %.3f]%s", name, us[0], us[1], us[2], us[3], end);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    if (argc == 3 && strcmp(argv[1], "tcp") == 0) {
+        contend(strtoul(argv[2], NULL, 10));
+        return 0;
+    }
     double tcp[SIZES], local[SIZES], copy[SIZES];
     char *a = malloc(sizes[SIZES - 1]), *b = malloc(sizes[SIZES - 1]);
     if (!a || !b) die("malloc");

@@ -11,7 +11,7 @@ import targets
 BYTES = {"4B": 4, "1KB": 1e3, "1MB": 1e6, "100MB": 1e8}
 DOCS = os.path.join(stage.ROOT, "docs")
 PEERS = {"rill": "Rill", "tensorflow": "TensorFlow", "tensorflow_xla": "TensorFlow XLA", "torch": "PyTorch", "torch_compile": "torch.compile", "jax": "JAX", "onednn": "oneDNN",
-         "openmpi": "OpenMPI", "gloo": "Gloo"}
+         "openmpi": "OpenMPI", "gloo": "Gloo", "tcp": "plain TCP"}
 MISSED = os.path.join(stage.HERE, "missed.md")
 
 INTRODUCTION = """# Benchmarks
@@ -126,6 +126,18 @@ def table(rows):
         if with_cpu:
             cells.append(cpu_cell(row))
         lines.append("| %s |" % " | ".join(cells + [remarks(row)]))
+    return lines
+
+
+def client_lines(rows):
+    """What of a large fetch is the client's own time, whatever the server does."""
+    lines = []
+    for row in rows:
+        if "client" in row:
+            own, whole = row["client"], row["costs"]
+            lines += ["", "CPU time of the client itself, %s: %s of %s a step with Rill, %s of %s with TensorFlow. With a server that takes no time at all the ratio would be %.1f at most." % (
+                row["title"], duration(own["rill"]["median"]), duration(whole["rill"]["median"]), duration(own["tensorflow"]["median"]), duration(whole["tensorflow"]["median"]),
+                whole["tensorflow"]["median"] / own["rill"]["median"])]
     return lines
 
 
@@ -245,6 +257,7 @@ def write(results, groups, folder=DOCS):
         lines += table(rows) + ["", "Measured %s." % dates(rows)] if rows else ["Not measured yet."]
         if group == "transfer" and "limits" in results:
             lines += limits_table(results["limits"])
+        lines += client_lines(rows or [])
     lines += ["", "## Where a target is not reached", ""] + missed_lines([r for g in TITLES for r in by_group.get(g, [])], reasons())
     lines += ["", "## A long run", ""] + soak_lines(results.get("soak"))
     lines += ["", "## Pictures", ""]

@@ -7,6 +7,8 @@ import graphs
 import machine
 import stage
 
+WARM_STEPS = 20  # TensorFlow's servers take new memory from the system for their first large tensors
+
 TITLES = {
     "empty_worker": "empty step on the master's own task",
     "empty_ps": "empty step on a remote ps",
@@ -29,8 +31,16 @@ def c_client(s, group, case, seconds=None):
     contenders = {}
     for name, kind in ("rill", "rill"), ("tensorflow", "tf"):
         cluster = s.cluster(kind)
-        contenders[name] = contest.generator(cases, case, cluster.target(), stage.pids(cluster), warm=3)
+        contenders[name] = contest.generator(cases, case, cluster.target(), stage.pids(cluster), warm=WARM_STEPS)
     s.contest(case, group, title(case), contenders, seconds)
+
+
+def tcp_forced(s, case):
+    """A step of tasks that talk over TCP, beside as many bytes over a plain TCP connection."""
+    cluster, size = s.cluster("rill_tcp"), case.partition("_")[2]
+    contenders = {"rill": contest.generator(graphs.steps(stage.GRAPHS), case, cluster.target(), stage.pids(cluster), warm=WARM_STEPS),
+                  "tcp": contest.Contender([stage.bench_program("limits"), "tcp", 4 * graphs.SIZES[size]])}
+    s.contest("tcp_" + case, "transfer", title(case) + ", TCP forced (`--tcp-only`)", contenders, with_cpu=False)
 
 
 def python_client(s, case, seconds=None):
@@ -39,7 +49,7 @@ def python_client(s, case, seconds=None):
     for name, kind in ("rill", "rill"), ("tensorflow", "tf"):
         cluster = s.cluster(kind)
         contenders[name] = contest.python("python_client.py", cases, case, cluster.target(), *stage.pids(cluster))
-    s.contest("python_" + case, "python", title(case) + ", Python client", contenders, seconds)
+    s.contest("python_" + case, "python", title(case) + ", Python client", contenders, seconds, with_client=case == "fetch_100MB")
 
 
 def steps(s):
@@ -60,6 +70,12 @@ def transfer(s):
     limits(s)
     for case in [kind + "_" + size for kind in ("pull", "push") for size in graphs.SIZES]:
         c_client(s, "transfer", case)
+
+
+def transfer_tcp(s):
+    """Pulls and pushes with TCP forced, beside plain TCP."""
+    for case in "pull_1MB", "pull_100MB", "push_1MB", "push_100MB":
+        tcp_forced(s, case)
 
 
 def python(s):

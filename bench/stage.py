@@ -43,10 +43,11 @@ class Stage:
     # ---- Clusters ----
 
     def cluster(self, kind, workers=1):
-        """One ps and some workers, all of one kind ("rill", "tf"); kept until the end of the run."""
+        """One ps and some workers, all of one kind ("rill", "rill_tcp": with TCP forced, "tf"); kept until the end of the run."""
         key = kind, workers
         if key not in self._clusters:
-            self._clusters[key] = cluster_process.Cluster({"ps": [kind], "worker": [kind] * workers})
+            server, flags = ("rill", ["--tcp-only"]) if kind == "rill_tcp" else (kind, [])
+            self._clusters[key] = cluster_process.Cluster({"ps": [server], "worker": [server] * workers}, flags=flags)
         return self._clusters[key]
 
     def drop_clusters(self):
@@ -119,9 +120,11 @@ class Stage:
                 c.close()
         return windows, watch, left_out
 
-    def contest(self, key, group, title, contenders, seconds=None, steps=0, with_cpu=True, left_out=None, **more):
+    def contest(self, key, group, title, contenders, seconds=None, steps=0, with_cpu=True, with_client=False, left_out=None, **more):
         """Lets them take turns and records microseconds a step. left_out: why a peer is not among them."""
         windows, watch, failed = self.take_turns(contenders, seconds, steps)
+        if with_client:
+            more["client"] = contest.compare(windows, lambda w: w["client_cpu_us"])["costs"]
         self.record_windows(key, group, title, windows, watch, with_cpu, left_out=dict(left_out or {}, **failed), **more)
 
     def record_windows(self, key, group, title, windows, watch, with_cpu=True, **more):

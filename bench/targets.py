@@ -10,6 +10,7 @@ AIMS = [  # first that matches
     ("pu??_4B", {"tensorflow": 4}),
     ("pu??_1KB", {"tensorflow": 4}),
     ("pu??_*", {"tensorflow": 2.5}),
+    ("tcp_pu??_*", {"tcp": 0.8}),
     ("python_fetch_100MB", {"tensorflow": 3}),
     ("sync_cost_*", {"most": 10}),  # % over each worker on its own
     ("softmax_*", {"tensorflow": 4}),

@@ -85,3 +85,9 @@ def test_reasons_are_read_by_the_keys_of_their_rows(tmp_path):
     assert report.reasons(str(path)) == [("pull_*", "one\n\ntwo"), ("push_1MB", "one\n\ntwo"), ("start", "three")]
     for pattern, text in report.reasons():
         assert pattern and text, pattern
+
+
+def test_the_clients_own_time_bounds_a_ratio(tmp_path):
+    costs = {"rill": dict(COST, median=2000.0), "tensorflow": dict(COST, median=6000.0)}
+    page = page_of(tmp_path, {"python_fetch_100MB": made_row("python", "fetch", 3.0, costs=costs, client={"rill": COST, "tensorflow": COST})})
+    assert "fetch: 1.5 ms of 2 ms a step with Rill, 1.5 ms of 6 ms with TensorFlow. With a server that takes no time at all the ratio would be 4.0 at most." in page
