@@ -151,6 +151,7 @@ static void whole_run_ended(void *arg, Error *err) {
     RunGraphResult result = {0};
     if (!err) err = take_values(run, &result);
     if (!err) collect(run, &result);
+    if (!err) step_table_end(run->worker->steps, run->entry);
     leave_active(run);
     run->done(run->arg, err, &result);
     result_clear(&result);
@@ -395,6 +396,7 @@ void worker_recv_tensor(Worker *w, int64_t step_id, Str key, RecvDone *done, voi
     }
     StepEntry *e = step_table_get(w->steps, step_id);
     rendezvous_recv(step_entry_rendezvous(e), key, done, arg);
+    if (step_entry_is_ended(e)) step_table_drop_if_idle(w->steps, e);
     step_entry_unref(e);
 }
 

@@ -73,13 +73,14 @@ static void received(void *arg, Error *err, Message *reply) {
     if (reply) message_clear(reply);
     bool lend = transport_thread_is_spare(); /* the step goes on in this thread */
     if (lend) step_lend_begin();
-    if (finish(c))
+    bool is_first = finish(c);
+    if (rendezvous_withdraw(c->rendezvous, str_of(c->key), c)) recv_unref(c); /* before the step goes on: it may end, and its rendezvous should be empty */
+    if (is_first)
         c->done(c->arg, error_append(err, "\nAdditional information: RecvTensor of %s", c->key), value, is_dead);
     else {
         error_free(err);
         tensor_unref(value);
     }
-    if (rendezvous_withdraw(c->rendezvous, str_of(c->key), c)) recv_unref(c);
     recv_unref(c);
     if (lend) step_lend_end();
 }

@@ -100,6 +100,7 @@ static Error *read_status(SessionTasks *t, int task, Message *reply) {
     if (err) return error_wrap(err, "%s at %s", t->tasks[task].task_name, t->tasks[task].address);
     const Pb__GetStatusResponse *status = (Pb__GetStatusResponse *)m;
     for (size_t i = 0; i < status->n_device_attributes; i++) add_device(t, task, status->device_attributes[i]);
+    t->tasks[task].forgets_ended_steps = status->forgets_ended_steps;
     protobuf_c_message_free_unpacked(m, NULL);
     return NULL;
 }

@@ -35,6 +35,7 @@ struct StepRun {
     StepRound round; /* under way */
     StepRoundDone *done;
     void *done_arg;
+    bool has_ended_well; /* in one round */
     pthread_mutex_t mutex; /* guards all below */
     int pending;
     bool is_started, is_cancelling, failed;
@@ -250,6 +251,7 @@ static void end_round(StepRun *run) {
         round->recv_values[i] = run->tasks[0].result.values[i];
         run->tasks[0].result.values[i] = NULL;
     }
+    run->has_ended_well = !err && !round->is_partial;
     clear_round(run);
     run->done(run->done_arg, err);
 }
@@ -306,7 +308,7 @@ void step_run_cleanup(StepRun *run) {
         if (!run->graph->handles[i].ptr) continue;
         if (c->local)
             worker_cleanup_graph(c->local, run->id);
-        else
+        else if (!run->has_ended_well || !c->forgets_ended_steps)
             worker_client_post(c, "CleanupGraph", &request.base, 60000);
     }
 }

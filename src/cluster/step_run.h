@@ -30,7 +30,7 @@ typedef void StepRoundDone(void *arg, Error *err);
 void step_run_start(StepRun *run, const StepRound *round, StepRoundDone *done, void *arg);
 
 void step_run_cancel(StepRun *run, Error *reason); /* takes reason; the round under way ends with it */
-void step_run_cleanup(StepRun *run);               /* CleanupGraph at every task */
+void step_run_cleanup(StepRun *run); /* CleanupGraph at every task that needs it */
 void step_run_free(StepRun *run);
 
 StepRun **step_run_next(StepRun *run); /* the link of the session's list */

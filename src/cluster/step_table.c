@@ -14,6 +14,7 @@ struct StepEntry {
     Rendezvous *rendezvous;
     void *worker;
     WorkerSession *_Atomic session; /* a reference once set */
+    _Atomic bool is_ended;
 };
 
 struct StepTable {
@@ -58,6 +59,10 @@ void step_entry_set_session(StepEntry *e, WorkerSession *s) {
 
 WorkerSession *step_entry_session(StepEntry *e) {
     return atomic_load(&e->session);
+}
+
+bool step_entry_is_ended(StepEntry *e) {
+    return atomic_load(&e->is_ended);
 }
 
 StepEntry *step_table_get(StepTable *t, int64_t step_id) {
@@ -111,11 +116,16 @@ void step_table_cleanup_session(StepTable *t, WorkerSession *s) {
 void step_table_drop_if_idle(StepTable *t, StepEntry *e) {
     pthread_mutex_lock(&t->mutex);
     /* Only the table and the caller hold it, no RunGraph came and no other RecvTensor waits: nobody else will ever clean it up. */
-    bool idle = !atomic_load(&e->session) && atomic_load(&e->refs.count) == 2 && rendezvous_is_empty(e->rendezvous) &&
-                intmap_get(&t->entries, (uint64_t)e->step_id + 1) == e;
+    bool is_orphan = !atomic_load(&e->session) && atomic_load(&e->refs.count) == 2;
+    bool idle = (is_orphan || atomic_load(&e->is_ended)) && rendezvous_is_empty(e->rendezvous) && intmap_get(&t->entries, (uint64_t)e->step_id + 1) == e;
     if (idle) intmap_remove(&t->entries, (uint64_t)e->step_id + 1);
     pthread_mutex_unlock(&t->mutex);
     if (idle) step_entry_unref(e);
+}
+
+void step_table_end(StepTable *t, StepEntry *e) {
+    atomic_store(&e->is_ended, true);
+    step_table_drop_if_idle(t, e);
 }
 
 int64_t step_table_count(StepTable *t) {

@@ -1,7 +1,7 @@
 /* step_table.h: the rendezvous of every step this worker has heard of.
 
-   A peer may ask for a tensor before RunGraph arrives and after it was answered, so an entry is made by whoever comes first and stays until
-   CleanupGraph, or until the session of its step is deleted. */
+   A peer may ask for a tensor before RunGraph arrives and after it was answered, so an entry is made by whoever comes first. It stays until the run
+   has ended well and every tensor was fetched, until CleanupGraph, or until the session of its step is deleted. */
 #pragma once
 #include <stdint.h>
 
@@ -25,8 +25,10 @@ void *step_entry_worker(StepEntry *e);
 /* The session whose step it is: for the addresses of peers, and so that it goes with the session. */
 void step_entry_set_session(StepEntry *e, WorkerSession *s);
 WorkerSession *step_entry_session(StepEntry *e); /* borrowed; NULL before RunGraph */
+bool step_entry_is_ended(StepEntry *e);          /* by step_table_end */
 
 void step_table_cleanup(StepTable *t, int64_t step_id);                       /* CleanupGraph */
 void step_table_cleanup_session(StepTable *t, WorkerSession *s);
-void step_table_drop_if_idle(StepTable *t, StepEntry *e); /* a peer gave up on a step that never ran here */
+void step_table_end(StepTable *t, StepEntry *e);          /* its run has ended well: peers may still fetch what it has sent */
+void step_table_drop_if_idle(StepTable *t, StepEntry *e); /* a peer gave up on a step that never ran here, or fetched the last of one that has ended */
 int64_t step_table_count(StepTable *t);

@@ -10,6 +10,7 @@ typedef struct WorkerClient {
     char *address;   /* "" in this process */
     Worker *local;   /* NULL: remote */
     Channel *channel; /* borrowed from the peers */
+    bool forgets_ended_steps; /* the process that has the session said so: no CleanupGraph for a step that ended well */
     WorkerSession *session; /* of a local worker, once created; a reference */
 } WorkerClient;
 

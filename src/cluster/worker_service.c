@@ -29,6 +29,7 @@ static void get_status(void *arg, ServerCall *call) {
     Services *s = arg;
     const DeviceSet *devices = worker_devices(s->worker);
     Pb__GetStatusResponse reply = PB__GET_STATUS_RESPONSE__INIT;
+    reply.forgets_ended_steps = true;
     Pb__DeviceAttributes *rows = xcalloc((size_t)devices->count, sizeof *rows);
     reply.device_attributes = xcalloc((size_t)devices->count, sizeof *reply.device_attributes);
     for (; reply.n_device_attributes < (size_t)devices->count; reply.n_device_attributes++) {

@@ -12,10 +12,9 @@
    Before a thread sleeps it looks for events a while, when poll_policy.h finds that worth it: without the turn, so that
    others can take it, and with the epoll not armed, so that nobody else wakes. One looks at a time, the poller; others
    that find nothing to do sleep, and leave it to the poller to arm the epoll when it stops. Who waits for the answer to
-   a call may be the poller, too (loop_wait): then nobody needs to be woken. */
-#include "net/loop.h"
+   a call may be the poller, too (loop_wait), and stays it while it sleeps: then nobody else needs to be woken. */
+#include "net/loop_internal.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -23,65 +22,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/thread.h"
-#include "net/poll_policy.h"
 
 enum {
     READ_BUFFER_BYTES = 256 * 1024,
     BURST_NS = 20000, /* tasks that come closer together are cheaper posted: the loop then writes them all at once */
 };
 
-typedef struct TaskList {
-    LoopTask *head, *tail;
-} TaskList;
-
-struct Loop {
-    uv_loop_t uv;
-    uv_async_t wake;
-    uv_prepare_t before_poll;
-    uv_check_t after_poll;
-    uv_poll_t alarm;
-    int alarm_fd; /* a timer that any sleeping thread hears of */
-    int wait_fd; /* what the threads sleep on */
-    pthread_t threads[LOOP_MAX_THREADS];
-    int thread_count;
-    char name[16];
-    char *read_buffer;
-
-    pthread_mutex_t mutex; /* guards head, tail, stopped */
-    LoopTask *head, *tail;
-    bool stopped;
-
-    _Atomic int turn_wanted_by; /* the loop's threads come first */
-    _Atomic int sleepers;
-    _Atomic bool is_driven; /* one of the loop's threads has the turn and will look for events before it leaves it */
-    _Atomic bool is_ended;
-    _Atomic uint64_t poller; /* the ticket of who looks for events without the turn; 0: nobody. Odd: waits for a call */
-    _Atomic uint64_t tickets;
-
-    pthread_mutex_t watch;  /* guards what follows */
-    bool is_armed;          /* the next event wakes a sleeper */
-    int64_t idle_since_ns;  /* the threads have had nothing to do; 0: they have, or one looks for it */
-    PollPolicy policy;      /* of the loop's threads */
-    PollPolicy wait_policy; /* of who waits for a call */
-
-    pthread_mutex_t turn; /* guards what follows, libuv's loop and what users of the loop keep there */
-    bool is_touched;
-    TaskList handed, handed_long;
-    int64_t last_run_ns; /* of loop_run */
-    TimerHeap timers;
-    int64_t alarm_ns; /* when the alarm rings; 0: it does not */
-};
-
 static _Thread_local Loop *own;      /* the loop this is a thread of */
 static _Thread_local bool has_turn;  /* of its own loop */
 static _Thread_local bool is_spare;  /* another thread of the loop does its work meanwhile */
-static _Thread_local bool is_waiting; /* in loop_wait, as the poller */
 
 /* ---- Tasks ---- */
 
@@ -108,7 +64,7 @@ bool loop_run(Loop *l, LoopTask *task) {
     pthread_mutex_lock(&l->mutex);
     bool must_post = l->head || l->stopped; /* behind those posted before */
     pthread_mutex_unlock(&l->mutex);
-    if (now - l->last_run_ns < BURST_NS && own != l && !is_waiting) must_post = true;
+    if (now - l->last_run_ns < BURST_NS && own != l && !loop_wait_is_here()) must_post = true;
     l->last_run_ns = now;
     if (!must_post) task->fn(task->arg);
     bool wake = l->is_touched;
@@ -177,18 +133,6 @@ bool loop_thread_is_spare(void) {
     return is_spare;
 }
 
-static void set_armed_locked(Loop *l, bool armed) {
-    struct epoll_event event = {.events = armed ? EPOLLIN | EPOLLONESHOT : 0};
-    if (l->is_armed != armed) epoll_ctl(l->wait_fd, EPOLL_CTL_MOD, uv_backend_fd(&l->uv), &event);
-    l->is_armed = armed;
-}
-
-static void arm(Loop *l) {
-    pthread_mutex_lock(&l->watch);
-    set_armed_locked(l, true);
-    pthread_mutex_unlock(&l->watch);
-}
-
 static void leave_turn(Loop *l) {
     has_turn = false;
     pthread_mutex_unlock(&l->turn);
@@ -228,7 +172,7 @@ static void run_handed(Loop *l) {
     l->handed = l->handed_long = (TaskList){0};
     atomic_store(&l->is_driven, false);
     bool has_sleeper = atomic_load(&l->sleepers) > 0;
-    if (has_sleeper && long_tasks && !atomic_load(&l->poller)) arm(l);
+    if (has_sleeper && long_tasks && !atomic_load(&l->poller)) loop_arm(l);
     leave_turn(l);
     run_list(tasks, false);
     run_list(long_tasks, has_sleeper);
@@ -292,48 +236,6 @@ void loop_timer_stop(Loop *l, LoopTimer *timer) {
     timer_heap_remove(&l->timers, timer);
 }
 
-/* ---- Looking for events ---- */
-
-static bool has_events(Loop *l) {
-    struct pollfd events = {.fd = uv_backend_fd(&l->uv), .events = POLLIN};
-    return poll(&events, 1, 0) > 0;
-}
-
-/* Becomes the poller, in place of `instead` (0: of nobody), unless the policy is against it: then 0. */
-static uint64_t become_poller(Loop *l, PollPolicy *policy, uint64_t instead, int64_t *limit_ns) {
-    uint64_t ticket = atomic_fetch_add(&l->tickets, 2) + 2 + (policy == &l->wait_policy);
-    pthread_mutex_lock(&l->watch);
-    *limit_ns = poll_policy_limit(policy);
-    bool is_poller = *limit_ns && atomic_compare_exchange_strong(&l->poller, &instead, ticket);
-    if (is_poller) {
-        set_armed_locked(l, false);
-        l->idle_since_ns = 0;
-    }
-    pthread_mutex_unlock(&l->watch);
-    return is_poller ? ticket : 0;
-}
-
-/* Without the turn, until there are events, *stop (optional) or it is enough. */
-static PollEnd look_for_events(Loop *l, uint64_t ticket, PollLook *look, const _Atomic bool *stop) {
-    PollEnd how = POLL_FOUND;
-    while (!(stop && atomic_load_explicit(stop, memory_order_acquire)) && !has_events(l)) {
-        if (atomic_load(&l->poller) != ticket) return POLL_TAKEN;
-        if (!poll_look_on(look, clock_mono_ns(), &how)) return how;
-        sched_yield();
-        how = POLL_FOUND;
-    }
-    return how;
-}
-
-/* Is no longer the poller. What comes from now on wakes a sleeper, unless this thread looks at it next. */
-static void stop_polling(Loop *l, PollPolicy *policy, uint64_t ticket, PollEnd how, int64_t waited_ns, bool looks_next) {
-    pthread_mutex_lock(&l->watch);
-    bool was_poller = atomic_compare_exchange_strong(&l->poller, &ticket, 0);
-    poll_policy_polled(policy, how, waited_ns);
-    if (was_poller && !looks_next) set_armed_locked(l, true);
-    pthread_mutex_unlock(&l->watch);
-}
-
 /* ---- Life ---- */
 
 typedef enum Rest { WORKS, POLLS, SLEEPS } Rest; /* without the turn unless it works */
@@ -348,9 +250,9 @@ static Rest rest_if_idle(Loop *l, Poll *poll) {
     if (uv_backend_timeout(&l->uv) == 0) return WORKS;
     atomic_store(&l->is_driven, false);
     uint64_t poller = atomic_load(&l->poller);
-    poll->ticket = poller ? 0 : become_poller(l, &l->policy, 0, &poll->limit_ns);
+    poll->ticket = poller ? 0 : loop_become_poller(l, &l->policy, 0, false, &poll->limit_ns);
     bool is_watched = poller || poll->ticket; /* else to arm now would wake another thread for what is there already */
-    if (!is_watched && has_events(l)) {
+    if (!is_watched && loop_has_events(l)) {
         atomic_store(&l->is_driven, true);
         return WORKS;
     }
@@ -358,7 +260,7 @@ static Rest rest_if_idle(Loop *l, Poll *poll) {
     if (!is_watched) {
         pthread_mutex_lock(&l->watch);
         l->idle_since_ns = clock_mono_ns();
-        set_armed_locked(l, true);
+        loop_set_armed_locked(l, true);
         pthread_mutex_unlock(&l->watch);
     }
     leave_turn(l);
@@ -379,8 +281,9 @@ static void sleep_for_event(Loop *l) {
 
 static void poll_for_event(Loop *l, const Poll *poll) {
     PollLook look = poll_look(poll->limit_ns, clock_mono_ns());
-    PollEnd how = look_for_events(l, poll->ticket, &look, NULL);
-    stop_polling(l, &l->policy, poll->ticket, how, clock_mono_ns() - look.began_ns, how == POLL_FOUND);
+    PollEnd how = loop_look_for_events(l, poll->ticket, &look, NULL);
+    loop_note_poll(l, &l->policy, how, clock_mono_ns() - look.began_ns);
+    loop_stop_polling(l, poll->ticket, how == POLL_FOUND);
     if (how == POLL_FOUND)
         atomic_fetch_sub(&l->sleepers, 1);
     else
@@ -436,7 +339,7 @@ static void *thread_main(void *arg) {
             sleep_for_event(l);
     }
     uv_async_send(&l->wake); /* the next one ends */
-    arm(l);
+    loop_arm(l);
     return NULL;
 }
 
@@ -460,6 +363,7 @@ Error *loop_new(const char *name, int threads, Loop **out) {
     strncpy(l->name, name, sizeof l->name - 1);
     l->read_buffer = xmalloc(READ_BUFFER_BYTES);
     l->wait_fd = -1;
+    l->call_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     pthread_mutex_init(&l->mutex, NULL);
     pthread_mutex_init(&l->turn, NULL);
     pthread_mutex_init(&l->watch, NULL);
@@ -468,7 +372,7 @@ Error *loop_new(const char *name, int threads, Loop **out) {
     uv_prepare_init(&l->uv, &l->before_poll);
     uv_check_init(&l->uv, &l->after_poll);
     l->alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (l->alarm_fd < 0 && !failed) failed = UV_EMFILE;
+    if ((l->alarm_fd < 0 || l->call_fd < 0) && !failed) failed = UV_EMFILE;
     if (l->alarm_fd >= 0) {
         uv_poll_init(&l->uv, &l->alarm, l->alarm_fd);
         uv_poll_start(&l->alarm, UV_READABLE, ring);
@@ -509,6 +413,7 @@ void loop_free(Loop *l) {
     uv_run(&l->uv, UV_RUN_DEFAULT);
     uv_loop_close(&l->uv);
     if (l->wait_fd >= 0) close(l->wait_fd);
+    if (l->call_fd >= 0) close(l->call_fd);
     if (l->alarm_fd >= 0) close(l->alarm_fd);
     pthread_mutex_destroy(&l->mutex);
     pthread_mutex_destroy(&l->turn);
@@ -518,21 +423,18 @@ void loop_free(Loop *l) {
     free(l);
 }
 
-/* ---- Waiting for a call ---- */
+/* ---- Guests ---- */
 
-void loop_wait_begin(Loop *l, LoopWait *w) {
-    *w = (LoopWait){.began_ns = clock_mono_ns()};
-    uint64_t poller = atomic_load(&l->poller);
-    if (own || poller % 2 || atomic_load(&l->is_ended)) return; /* a thread of the loop waits for nothing */
-    w->ticket = become_poller(l, &l->wait_policy, poller, &w->limit_ns);
-    is_waiting = w->ticket != 0;
+bool loop_is_own_thread(void) {
+    return own != NULL;
 }
 
-/* Works on events. False: there is something that only a thread of the loop may do. */
-static bool drive_as_guest(Loop *l) {
+bool loop_drive_as_guest(Loop *l) {
     own = l;
-    bool entered = enter_turn(l), is_done = true;
-    if (entered) {
+    bool is_done = true;
+    if (!enter_turn(l)) {
+        sched_yield(); /* who has it is at these events */
+    } else {
         uv_run(&l->uv, UV_RUN_NOWAIT);
         run_tasks(l);
         l->is_touched = false;
@@ -542,28 +444,6 @@ static bool drive_as_guest(Loop *l) {
     }
     own = NULL;
     return is_done;
-}
-
-void loop_wait_poll(Loop *l, LoopWait *w, const _Atomic bool *done) {
-    if (!w->ticket) return;
-    PollLook look = poll_look(w->limit_ns, clock_mono_ns());
-    PollEnd how;
-    bool is_done = true;
-    while ((how = look_for_events(l, w->ticket, &look, done)) == POLL_FOUND && !atomic_load(done)) {
-        is_done = drive_as_guest(l);
-        look.last_ns = clock_mono_ns();
-        if (!is_done || (!atomic_load(done) && !poll_look_on(&look, look.last_ns, &how))) break;
-    }
-    stop_polling(l, &l->wait_policy, w->ticket, how, clock_mono_ns() - look.began_ns, false);
-    if (!is_done) uv_async_send(&l->wake);
-    is_waiting = false;
-}
-
-void loop_wait_end(Loop *l, LoopWait *w) {
-    if (w->ticket || own) return;
-    pthread_mutex_lock(&l->watch);
-    poll_policy_slept(&l->wait_policy, clock_mono_ns() - w->began_ns);
-    pthread_mutex_unlock(&l->watch);
 }
 
 bool loop_is_here(const Loop *l) {

@@ -31,16 +31,17 @@ bool loop_run(Loop *loop, LoopTask *task);  /* here if the loop sleeps, else pos
 bool loop_call(Loop *loop, LoopFn *fn, void *arg); /* runs fn on the loop and waits; not from who has the turn */
 bool loop_is_here(const Loop *loop);               /* is this a thread of the loop, with the turn? */
 
-/* A thread that is not of the loop waits for something that who has the turn will note in *done. Begun before that is
- * asked for; looks for events meanwhile, and works on them in this thread, while that seems to pay (poll_policy.h). What
- * was handed out is left to the loop's threads. Afterwards the caller still has to wait, if *done is not set. */
+/* A thread that is not of the loop waits for something that who has the turn will note in *done, and then call
+ * loop_wait_note. Begun before that is asked for; reads events meanwhile and works on them in this thread, unless another
+ * one does so already. What was handed out is left to the loop's threads. Afterwards the caller still has to wait, if
+ * *done is not set. */
 typedef struct LoopWait {
-    uint64_t ticket; /* 0: does not look for events */
+    uint64_t ticket; /* 0: does not read events */
     int64_t limit_ns, began_ns;
 } LoopWait;
 void loop_wait_begin(Loop *loop, LoopWait *wait);
-void loop_wait_poll(Loop *loop, LoopWait *wait, const _Atomic bool *done);
-void loop_wait_end(Loop *loop, LoopWait *wait); /* *done is set */
+void loop_wait_for(Loop *loop, LoopWait *wait, const _Atomic bool *done);
+void loop_wait_note(Loop *loop);
 
 /* Inside a task handed out by loop_hand_out: may it take its time, because another thread looks after the loop? */
 bool loop_thread_is_spare(void);

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 enum {
-    POLL_MAX_NS = 60000,        /* the longest look */
-    POLL_SHORT_SLEEP_NS = 150000, /* who slept no longer, waking included, might have polled */
-    POLL_PUSHED_NS = 12000,     /* between two looks: somebody else had the core meanwhile */
+    POLL_MAX_NS = 80000,        /* the longest look */
+    POLL_SHORT_SLEEP_NS = 180000, /* who slept no longer, waking included, might have polled */
+    POLL_PUSHED_NS = 50000,     /* between two looks: somebody else had the core, and not only to answer */
 };
 
 typedef struct PollPolicy { /* zero-initialised: nothing known, does not poll */

@@ -74,6 +74,7 @@ typedef struct Waiter {
     Latch latch;
     Error *err;
     Message reply;
+    Loop *loop; /* that the waiting thread may drive; NULL: none */
     _Atomic bool is_done;
 } Waiter;
 
@@ -82,20 +83,19 @@ static void wake_waiter(void *arg, Error *err, Message *reply) {
     w->err = err;
     if (reply) w->reply = message_move(reply);
     atomic_store(&w->is_done, true);
+    if (w->loop) loop_wait_note(w->loop);
     latch_done(&w->latch);
 }
 
 Error *channel_call_wait(Channel *c, const char *path, Message *request, CallOptions options, Message *reply) {
-    Waiter w = {.err = NULL};
+    Waiter w = {.loop = c->table->loop ? c->table->loop(c) : NULL};
     LoopWait wait;
-    Loop *loop = c->table->loop ? c->table->loop(c) : NULL;
     options.is_noted = true;
     latch_init(&w.latch, 1);
-    if (loop) loop_wait_begin(loop, &wait);
+    if (w.loop) loop_wait_begin(w.loop, &wait);
     Call *call = channel_call(c, path, request, options, wake_waiter, &w);
-    if (loop) loop_wait_poll(loop, &wait, &w.is_done);
+    if (w.loop) loop_wait_for(w.loop, &wait, &w.is_done);
     latch_wait(&w.latch);
-    if (loop) loop_wait_end(loop, &wait);
     latch_clear(&w.latch);
     call_unref(call);
     if (!w.err) *reply = w.reply;

@@ -224,6 +224,7 @@ static void a_client_that_cancels_ends_the_step_everywhere(void **state) {
     for (int i = 0; i < 4; i++) await_number(cluster, i, "steps_held", 0);
     step_target(cluster, WORKER0, s, "enqueue");
     assert_float_equal(step_f32(cluster, WORKER0, s, "result"), -5, 0);
+    for (int i = 0; i < 4; i++) await_number(cluster, i, "steps_held", 0); /* of the step that ended well, too, while its session lives */
     expect_ok(close_session(cluster, WORKER0, s));
 }
 

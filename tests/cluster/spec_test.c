@@ -176,6 +176,45 @@ static void steps_are_kept_until_they_are_cleaned_up(void **state) {
     step_table_free(t);
 }
 
+static void keep(void *arg, Error *err, Tensor *value, bool is_dead) {
+    assert_null(err);
+    assert_true(is_dead && !value);
+    ++*(int *)arg;
+}
+
+static void a_step_that_ended_well_is_forgotten_with_its_last_tensor(void **state) {
+    (void)state;
+    int came = 0;
+    StepTable *t = step_table_new(NULL, NULL);
+    StepEntry *e = step_table_get(t, 7);
+    Rendezvous *r = step_entry_rendezvous(e);
+    assert_null(rendezvous_send(r, STR("a"), NULL, true));
+    assert_null(rendezvous_send(r, STR("b"), NULL, true));
+    step_table_drop_if_idle(t, e);
+    assert_int_equal(step_table_count(t), 1); /* it runs */
+    step_table_end(t, e);
+    assert_true(step_entry_is_ended(e));
+    assert_int_equal(step_table_count(t), 1); /* two tensors are to be fetched */
+    rendezvous_recv(r, STR("b"), keep, &came);
+    step_table_drop_if_idle(t, e);
+    assert_int_equal(step_table_count(t), 1);
+    rendezvous_recv(r, STR("a"), keep, &came);
+    step_table_drop_if_idle(t, e);
+    assert_int_equal(step_table_count(t), 0);
+    step_table_cleanup(t, 7); /* of a master that does not know */
+    StepEntry *again = step_table_get(t, 7); /* the same id once more: a new step */
+    assert_ptr_not_equal(again, e);
+    assert_false(step_entry_is_ended(again));
+    step_table_end(t, e); /* the old one takes nothing with it */
+    assert_int_equal(step_table_count(t), 1);
+    step_table_end(t, again);
+    assert_int_equal(step_table_count(t), 0);
+    assert_int_equal(came, 2);
+    step_entry_unref(e);
+    step_entry_unref(again);
+    step_table_free(t);
+}
+
 /* ---- Codec ---- */
 
 static void a_received_tensor_is_the_one_sent(void **state) {
@@ -293,6 +332,7 @@ int main(void) {
         cmocka_unit_test(flags_list_hosts), cmocka_unit_test(json_lists_jobs_or_is_tf_config), cmocka_unit_test(descriptions_that_make_no_sense_are_refused),
         cmocka_unit_test(a_cluster_survives_its_protobuf), cmocka_unit_test(an_id_is_fresh_once_while_it_is_remembered),
         cmocka_unit_test(steps_are_kept_until_they_are_cleaned_up),
+        cmocka_unit_test(a_step_that_ended_well_is_forgotten_with_its_last_tensor),
         cmocka_unit_test(a_step_that_others_wait_for_is_kept), cmocka_unit_test(a_received_tensor_is_the_one_sent),
         cmocka_unit_test(a_large_tensor_is_made_of_the_message_it_came_in),
         cmocka_unit_test(named_tensors_are_ordinary_protobuf),

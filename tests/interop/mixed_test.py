@@ -3,6 +3,9 @@
 The TensorFlow master runs with Grappler on, so Rill tasks also get ops that the client never wrote.
 """
 import contextlib
+import json
+import subprocess
+import time
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ from tensorflow.python.client import timeline
 
 import models
 import training
+from cluster_process import RILL
 
 MODELS = pytest.mark.parametrize("model", ["softmax", "mlp", "cnn"])
 MASTERS = pytest.mark.parametrize("master", [("worker", 0), ("worker", 1), ("ps", 0)], ids=["w0", "w1", "ps"])
@@ -140,6 +144,29 @@ def test_while_loop_spans_tasks(mixed, version, nested, master):
             np.testing.assert_allclose(got, want, rtol=1e-4)
         feeds["n:0"] = 0
         np.testing.assert_array_equal(s.run("out:0", feeds), feeds["x:0"])
+
+
+def steps_held(cluster):
+    """By each Rill task."""
+    held = {}
+    for key, task in cluster.tasks.items():
+        if not task.name.startswith("tf/"):
+            done = subprocess.run([RILL, "status", "--json", cluster.target(*key)], stdout=subprocess.PIPE, timeout=60)
+            held.update({row["task"]: row["steps_held"] for row in json.loads(done.stdout) if "steps_held" in row})
+    return held
+
+
+@MASTERS
+def test_tasks_keep_nothing_of_a_step(mixed, master):
+    """While its session is open: the master's CleanupGraph, where one comes, or the task by itself."""
+    with training.session(mixed.target(*master), loop_graph(1, True)) as s:
+        for n in range(5):
+            s.run(["out:0", "grad:0"], {"x:0": np.ones([2, 3], np.float32), "n:0": n})
+        end = time.monotonic() + 60
+        while any(steps_held(mixed).values()) and time.monotonic() < end:
+            time.sleep(0.05)  # the last CleanupGraph of a TensorFlow master is on its way
+        held = steps_held(mixed)
+        assert held and not any(held.values()), held
 
 
 @pytest.mark.parametrize("version", [1, 2])
