@@ -28,6 +28,10 @@ Error *function_set_gradient(FunctionLibrary *lib, Str name, Str gradient) MUST_
 /* The name of the function that a node calls, by its own op or by PartitionedCall; empty when it is no call. */
 Str function_callee(const FunctionLibrary *lib, const Node *n);
 
+/* The function to be called instead of `f` on a device of that type ("CPU"): one that implements the same, is meant for such devices and has the
+ * same signature; `f` itself when there is none. TensorFlow's master chooses so too (for random gamma of tensorflow_probability, say), and the values differ. */
+const Function *function_implementation(const FunctionLibrary *lib, const Function *f, Str device_type);
+
 /* For a node whose op is a function's name: the NameAttrList of the function with the node's attributes. */
 Str function_reference(Arena *arena, const Node *call);
 

@@ -205,12 +205,22 @@ static void link_body(Lowerer *l, const FunctionBody *body, Node **copies, const
     }
 }
 
+/* What the caller's wish for a device says; every task has a CPU. */
+static Str device_type_of(const Node *caller) {
+    DeviceName name;
+    Error *err = device_name_parse(caller->device, &name);
+    bool known = !err && name.type.len;
+    error_free(err);
+    return known ? name.type : STR("CPU");
+}
+
 static Error *inline_body(Lowerer *l, Node *caller, Str function, Str prefix, const Output *args, int arg_count, Node *gate, int depth, Inlined *out) {
     const Function *f = function_find(l->lib, func_name(function));
     if (!f) return error_not_found("Function %.*s called by {{node %.*s}} is not in the library", STR_ARG(func_name(function)), STR_ARG(caller->name));
     if (++l->body_count > MAX_BODIES)
         return error_new(CODE_RESOURCE_EXHAUSTED, "The graph has more than %d function calls when functions are expanded, the last of %.*s by {{node %.*s}}",
                          MAX_BODIES, STR_ARG(f->name), STR_ARG(caller->name));
+    f = function_implementation(l->lib, f, device_type_of(caller));
     int attr_count = func_attrs(function, NULL, 0);
     Attr *attrs = xcalloc((size_t)attr_count, sizeof *attrs);
     func_attrs(function, attrs, attr_count);

@@ -112,7 +112,7 @@ static void prune_body(FunctionBody *body) {
 }
 
 /* "SymbolicGradient", with the attribute f, stands for the gradient of f. */
-static Error *make_body(const FunctionLibrary *lib, Str name_attr_list, FunctionBody **out) {
+static Error *make_body(const FunctionLibrary *lib, Str name_attr_list, Str device_type, FunctionBody **out) {
     Str name = func_name(name_attr_list), function;
     const Function *f = function_find(lib, name);
     int attr_count = func_attrs(name_attr_list, NULL, 0);
@@ -125,7 +125,7 @@ static Error *make_body(const FunctionLibrary *lib, Str name_attr_list, Function
         if (made) err = symbolic_gradient_body(lib, function, 0, out);
     }
     if (f)
-        err = function_instantiate(lib, f, attrs, attr_count, out);
+        err = function_instantiate(lib, function_implementation(lib, f, device_type), attrs, attr_count, out);
     else if (!made)
         err = error_not_found("Function %.*s is not in the library", STR_ARG(name));
     free(attrs);
@@ -134,7 +134,7 @@ static Error *make_body(const FunctionLibrary *lib, Str name_attr_list, Function
 
 static Error *compile(FunctionRuntime *r, Str name_attr_list, int device, Compiled *c) {
     FunctionBody *body = NULL;
-    Error *err = make_body(r->lib, name_attr_list, &body);
+    Error *err = make_body(r->lib, name_attr_list, str_of(r->devices->devices[device]->kind->type), &body);
     if (!err) err = add_retvals(body);
     if (!err) {
         prune_body(body);

@@ -429,3 +429,24 @@ def test_ctc_and_sequence_ops_in_loops(p):
 
     z = tf.foldl(step, tf.transpose(emissions, [1, 0, 2]), tf.zeros([2, 3]))
     p.run([z, tf.gradients(z, [emissions, transitions])])
+
+
+@program(*BOTH)
+def test_the_function_meant_for_the_device_is_called(p):
+    def function(factor, interface, device=None):
+        attributes = {"api_implements": interface, **({"api_preferred_device": device} if device else {})}
+        f = tf2.function(lambda x: x * factor, autograph=False, experimental_attributes=attributes)
+        f.get_concrete_function(tf.TensorSpec([2], tf.float32)).add_to_graph()
+        return f
+
+    x = tf.placeholder(tf.float32, [2])
+    general = function(3.0, "scaled")
+    function(5.0, "scaled", "GPU")
+    function(7.0, "scaled", "CPU")
+    alone = function(11.0, "alone")
+    function(13.0, "alone", "TPU")
+    nested = tf2.function(lambda y: general(y) + 1.0, autograph=False)
+    with tf.device("/cpu:0"):
+        here = general(x)
+    # As many nodes as TensorFlow's optimiser asks for.
+    p.run([tf.sqrt(tf.square(y)) for y in (general(x), alone(x), nested(x), here)], {x: [1.0, 2.0]})
