@@ -77,6 +77,8 @@ void loop_backprop(Scope *s, int frame);
 
 Output gradient_dense(Builder *b, Gradient x);
 Gradient gradient_sum(Builder *b, const Gradient *parts, int count);
+/* A sparse gradient of nothing by a value of this shape. */
+Gradient gradient_no_rows(Builder *b, Output shape, DataType type, DataType index_type);
 
 struct Rule {
     Scope *scope;

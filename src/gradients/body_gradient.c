@@ -108,8 +108,11 @@ static void find_needs(BodyGradient *m) {
         for (int j = 0; m->is_backward[i] && j < n->input_count; j++)
             if (!m->is_backward[n->inputs[j].node->id] && !is_const(n->inputs[j].node)) body_need(m, n->inputs[j]);
     }
-    for (int i = 0; i < m->body->arg_count; i++)
-        if (has(m->dxs[i]) && !m->is_backward[m->dxs[i].node->id] && !is_const(m->dxs[i].node)) body_need(m, m->dxs[i]);
+    for (int i = 0; i < m->body->arg_count; i++) {
+        Output parts[] = {m->dxs[i].values, m->dxs[i].indices};
+        for (int j = 0; j < 2; j++)
+            if (has(parts[j]) && !m->is_backward[parts[j].node->id] && !is_const(parts[j].node)) body_need(m, parts[j]);
+    }
 }
 
 /* An _Arg for the gradient by result i. */
@@ -118,9 +121,9 @@ static void add_dy(Builder *b, BodyGradient *m, int i) {
     m->dys[i] = body_add_arg(b, &unused, "dy", output_dtype(m->body->rets[i])).node;
 }
 
-static Error *differentiate(BodyGradient *m, const bool *given, const bool *wanted) {
+static Error *differentiate(BodyGradient *m, const bool *given, const bool *wanted, const bool *sparse) {
     FunctionBody *body = m->body;
-    Builder b = {.g = body->graph};
+    Builder b = {.g = body->graph, .scope = STR("gradients"), .device = STR("")};
     int before = body->graph->node_count, ny = 0, nx = 0;
     Output *ys = xcalloc((size_t)body->ret_count, sizeof *ys), *dxs = xcalloc((size_t)body->ret_count, sizeof *dxs),
            *xs = xcalloc((size_t)body->arg_count, sizeof *xs);
@@ -134,14 +137,18 @@ static Error *differentiate(BodyGradient *m, const bool *given, const bool *want
     }
     for (int i = 0; i < body->arg_count; i++)
         if (wanted[i]) xs[nx++] = (Output){body->args[i], 0};
-    GradientOptions options = {.dxs = dxs, .prefix = "gradients"};
+    GradientOptions options = {.dxs = dxs, .prefix = "gradients", .sparse = true};
     Error *err = b.error;
     if (!err && ny) err = backprop_run(body->graph, ys, ny, xs, nx, &options, &forward_nodes, found);
+    for (int i = 0, at = 0; !err && i < body->arg_count; i++) {
+        if (!wanted[i]) continue;
+        m->dxs[i] = found[at++];
+        if (has(m->dxs[i].indices) && !(sparse && sparse[i])) m->dxs[i] = (Gradient){.values = gradient_dense(&b, m->dxs[i])};
+    }
+    if (!err) err = b.error;
     m->is_backward = arena_calloc(body->graph->arena, (size_t)body->graph->node_count, sizeof(bool));
     for (int i = before; i < body->graph->node_count; i++)
         m->is_backward[i] = !intmap_get(&forward_nodes, (uint64_t)i + 1);
-    for (int i = 0, at = 0; i < body->arg_count; i++)
-        if (wanted[i]) m->dxs[i] = found[at++].values;
     intmap_clear(&forward_nodes);
     builder_clear(&b);
     free(ys);
@@ -151,8 +158,8 @@ static Error *differentiate(BodyGradient *m, const bool *given, const bool *want
     return err;
 }
 
-Error *body_gradient_new(FunctionLibrary *lib, Str name_attr_list, const bool *wanted, int arg_count, const bool *given,
-                         int ret_count, BodyGradient **out) {
+Error *body_gradient_new(FunctionLibrary *lib, Str name_attr_list, const bool *wanted, const bool *sparse, int arg_count,
+                         const bool *given, int ret_count, BodyGradient **out) {
     BodyGradient *m = xcalloc(1, sizeof *m);
     Error *err = node_function_body(lib, name_attr_list, &m->body);
     if (!err && (m->body->arg_count != arg_count || m->body->ret_count != ret_count))
@@ -163,7 +170,7 @@ Error *body_gradient_new(FunctionLibrary *lib, Str name_attr_list, const bool *w
         Arena *a = m->body->graph->arena;
         m->dys = arena_calloc(a, (size_t)m->body->ret_count, sizeof *m->dys);
         m->dxs = arena_calloc(a, (size_t)m->body->arg_count, sizeof *m->dxs);
-        err = error_wrap(differentiate(m, given, wanted), "function %.*s", STR_ARG(func_name(name_attr_list)));
+        err = error_wrap(differentiate(m, given, wanted, sparse), "function %.*s", STR_ARG(func_name(name_attr_list)));
     }
     if (err) {
         body_gradient_free(m);
@@ -243,10 +250,13 @@ FunctionBody *body_gradient_forward(const BodyGradient *m, FunctionLibrary *lib,
     return body;
 }
 
-void body_gradient_copy(const BodyGradient *m, Builder *b, const Output *dys, const Output *needs, Output *dxs) {
+void body_gradient_copy(const BodyGradient *m, Builder *b, const Output *dys, const Output *needs, Gradient *dxs) {
     Copies c = {m, xcalloc((size_t)m->body->graph->node_count, sizeof(Node *)), dys, needs};
     copy_nodes(b, &c, true);
-    for (int i = 0; i < m->body->arg_count; i++)
-        dxs[i] = has(m->dxs[i]) && !b->error ? copied_edge(b, &c, m->dxs[i]) : NO_OUTPUT;
+    for (int i = 0; i < m->body->arg_count; i++) {
+        dxs[i] = (Gradient){0};
+        if (has(m->dxs[i].values) && !b->error) dxs[i].values = copied_edge(b, &c, m->dxs[i].values);
+        if (has(m->dxs[i].indices) && !b->error) dxs[i].indices = copied_edge(b, &c, m->dxs[i].indices);
+    }
     free(c.nodes);
 }

@@ -3,20 +3,22 @@
 #pragma once
 #include "graph/function.h"
 #include "gradients/builder.h"
+#include "gradients/gradients.h"
 
 typedef struct BodyGradient {
     FunctionBody *body; /* its graph also holds the gradient */
     bool *is_backward;  /* by node id: whether it computes the gradient */
     Node **dys;         /* by result: the _Arg that stands for its gradient, NULL when it has none */
-    Output *dxs;        /* by argument: its gradient, none when nothing flows back to it */
+    Gradient *dxs;      /* by argument: its gradient, without values when nothing flows back to it */
     Output *needs;      /* what the gradient uses of the function: arguments and values in between, each once */
     int need_count;
 } BodyGradient;
 
 /* given: by result, whether it has a gradient. wanted: by argument, whether its gradient is asked for; the function
- * must have as many of both. Functions made for calls inside go to lib. */
-Error *body_gradient_new(FunctionLibrary *lib, Str name_attr_list, const bool *wanted, int arg_count, const bool *given,
-                         int ret_count, BodyGradient **out) MUST_CHECK;
+ * must have as many of both. sparse (optional): by argument, whether its gradient may be rows. Functions made for calls
+ * inside go to lib. */
+Error *body_gradient_new(FunctionLibrary *lib, Str name_attr_list, const bool *wanted, const bool *sparse, int arg_count,
+                         const bool *given, int ret_count, BodyGradient **out) MUST_CHECK;
 void body_gradient_free(BodyGradient *m);
 int body_need_arg(const BodyGradient *m, int need); /* which argument a need is; -1 for a value in between */
 /* A further need, unless it is one already; its position. */
@@ -34,8 +36,8 @@ bool body_is_stateful(const FunctionBody *body);
  * when asked for. */
 FunctionBody *body_gradient_forward(const BodyGradient *m, FunctionLibrary *lib, int more_args, int more_rets,
                                     Builder *b, Output *needs);
-/* The nodes of the gradient, copied to where the Builder adds; what they use is given, dxs are by argument. */
-void body_gradient_copy(const BodyGradient *m, Builder *b, const Output *dys, const Output *needs, Output *dxs);
+/* The nodes of the gradient, copied to where the Builder adds; what they use is given, dxs are by argument (without dense_shape: it is the argument's). */
+void body_gradient_copy(const BodyGradient *m, Builder *b, const Output *dys, const Output *needs, Gradient *dxs);
 
 /* The body of the function that an attribute of a node names. */
 Error *node_function_body(const FunctionLibrary *lib, Str name_attr_list, FunctionBody **out) MUST_CHECK;

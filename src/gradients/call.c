@@ -21,6 +21,8 @@ typedef struct Call {
     int arg_count, ret_count;
     bool *given, *wanted; /* by result, by argument */
     DataType *types;      /* by argument: of its gradient; DT_INVALID when no branch has one */
+    bool *sparse;         /* by argument: its gradient is rows, in every branch that has one */
+    DataType *index_types; /* of these */
     int *kept; /* by need of all branches in turn: the output of the node that is its value, or -1 - argument */
     int need_count;
 } Call;
@@ -63,16 +65,51 @@ static Error *read_functions(Call *c, Arena *a) {
     return NULL;
 }
 
-static Error *differentiate(Call *c) {
-    for (int i = 0; i < c->branch_count; i++) {
-        Error *err = body_gradient_new(c->lib, c->functions[i], c->wanted, c->arg_count, c->given, c->ret_count,
-                                       &c->branches[i]);
-        if (err) return err;
-        c->need_count += c->branches[i]->need_count;
-        for (int j = 0; j < c->arg_count; j++)
-            if (has(c->branches[i]->dxs[j])) c->types[j] = output_dtype(c->branches[i]->dxs[j]);
+static Error *differentiate_branches(Call *c) {
+    Error *err = NULL;
+    for (int i = 0; !err && i < c->branch_count; i++) {
+        body_gradient_free(c->branches[i]);
+        c->branches[i] = NULL;
+        err = body_gradient_new(c->lib, c->functions[i], c->wanted, c->sparse, c->arg_count, c->given, c->ret_count, &c->branches[i]);
     }
-    return NULL;
+    return err;
+}
+
+/* Whether some branch has rows for an argument and another one a dense gradient. */
+static bool is_mixed(const Call *c, int arg) {
+    bool rows = false, dense = false;
+    for (int i = 0; i < c->branch_count; i++) {
+        Gradient dx = c->branches[i]->dxs[arg];
+        rows |= has(dx.indices);
+        dense |= has(dx.values) && !has(dx.indices);
+    }
+    return rows && dense;
+}
+
+static void note_types(Call *c, int arg) {
+    c->sparse[arg] = false;
+    for (int i = 0; i < c->branch_count; i++) {
+        Gradient dx = c->branches[i]->dxs[arg];
+        if (has(dx.values)) c->types[arg] = output_dtype(dx.values);
+        if (!has(dx.indices)) continue;
+        DataType type = output_dtype(dx.indices);
+        c->index_types[arg] = c->sparse[arg] && c->index_types[arg] != type ? DT_INT64 : type;
+        c->sparse[arg] = true;
+    }
+}
+
+static Error *differentiate(Call *c) {
+    bool mixed = false;
+    for (int i = 0; i < c->arg_count; i++) c->sparse[i] = true;
+    Error *err = differentiate_branches(c);
+    for (int i = 0; !err && i < c->arg_count; i++) {
+        c->sparse[i] = !is_mixed(c, i);
+        mixed |= !c->sparse[i];
+    }
+    if (!err && mixed) err = differentiate_branches(c);
+    for (int i = 0; !err && i < c->arg_count; i++) note_types(c, i);
+    for (int i = 0; !err && i < c->branch_count; i++) c->need_count += c->branches[i]->need_count;
+    return err;
 }
 
 /* ---- The functions again, with more results ---- */
@@ -164,19 +201,29 @@ static Output zeros_like_arg(Builder *b, Output arg, DataType type) {
 
 static bool needs_zeros(const Call *c, int arg) {
     for (int i = 0; i < c->branch_count; i++)
-        if (c->types[arg] != DT_INVALID && !has(c->branches[i]->dxs[arg])) return true;
+        if (c->types[arg] != DT_INVALID && !has(c->branches[i]->dxs[arg].values)) return true;
     return false;
 }
 
+static void add_result(Builder *b, const Call *c, FunctionBody *body, int arg, Gradient dx, Output like) {
+    if (!c->sparse[arg]) {
+        body_add_ret(body, has(dx.values) ? dx.values : zeros_like_arg(b, like, c->types[arg]));
+        return;
+    }
+    if (!has(dx.values)) dx = gradient_no_rows(b, b_shape(b, like), c->types[arg], c->index_types[arg]);
+    body_add_ret(body, dx.values);
+    body_add_ret(body, b_cast(b, dx.indices, c->index_types[arg]));
+}
+
 /* Arguments: the gradients that are given, all needs of all branches, the arguments that zeros are made like. Results:
- * the gradients by arguments. */
+ * the gradients by arguments, where they are rows followed by which rows. */
 static Str new_backward(Builder *outer, Call *c, int branch, bool *stateful) {
     Builder b;
     Arena *a = outer->g->arena;
-    FunctionBody *body = body_new(c->lib, c->ret_count + c->need_count + c->arg_count, c->arg_count, &b);
+    FunctionBody *body = body_new(c->lib, c->ret_count + c->need_count + c->arg_count, 2 * c->arg_count, &b);
     const BodyGradient *m = c->branches[branch];
-    Output *dys = arena_calloc(a, (size_t)m->body->ret_count, sizeof *dys),
-           *dxs = arena_calloc(a, (size_t)c->arg_count, sizeof *dxs);
+    Output *dys = arena_calloc(a, (size_t)m->body->ret_count, sizeof *dys);
+    Gradient *dxs = arena_calloc(a, (size_t)c->arg_count, sizeof *dxs);
     Output *own = arena_calloc(a, (size_t)m->need_count, sizeof *own),
            *like = arena_calloc(a, (size_t)c->arg_count, sizeof *like);
     for (int i = 0; i < c->ret_count; i++)
@@ -189,10 +236,8 @@ static Str new_backward(Builder *outer, Call *c, int branch, bool *stateful) {
     for (int i = 0; i < c->arg_count; i++)
         if (needs_zeros(c, i)) like[i] = body_add_arg(&b, body, "like", output_dtype((Output){m->body->args[i], 0}));
     body_gradient_copy(m, &b, dys, own, dxs);
-    for (int i = 0; i < c->arg_count; i++) {
-        if (c->types[i] == DT_INVALID) continue;
-        body_add_ret(body, has(dxs[i]) ? dxs[i] : zeros_like_arg(&b, like[i], c->types[i]));
-    }
+    for (int i = 0; i < c->arg_count; i++)
+        if (c->types[i] != DT_INVALID) add_result(&b, c, body, i, dxs[i], like[i]);
     *stateful |= body_is_stateful(body);
     Str name =
         body_finish(&b, c->lib, body, arena_printf(a, "%.*s_backward", STR_ARG(func_name(c->functions[branch]))));
@@ -219,11 +264,13 @@ static Output *gather_inputs(Builder *b, Call *c, int *count) {
 static void add_backward(Builder *b, Call *c) {
     Str *names = arena_calloc(b->g->arena, (size_t)c->branch_count, sizeof *names), lower;
     bool stateful = false;
-    DataType *types = arena_calloc(b->g->arena, (size_t)c->arg_count, sizeof *types);
+    DataType *types = arena_calloc(b->g->arena, 2 * (size_t)c->arg_count, sizeof *types);
     int type_count = 0, input_count;
     for (int i = 0; i < c->branch_count && !b->error; i++) names[i] = new_backward(b, c, i, &stateful);
-    for (int i = 0; i < c->arg_count; i++)
+    for (int i = 0; i < c->arg_count; i++) {
         if (c->types[i] != DT_INVALID) types[type_count++] = c->types[i];
+        if (c->sparse[i]) types[type_count++] = c->index_types[i];
+    }
     Output *inputs = gather_inputs(b, c, &input_count);
     if (b->error) return;
     const char *op = stateful ? "StatefulPartitionedCall" : "PartitionedCall";
@@ -240,8 +287,14 @@ static void add_backward(Builder *b, Call *c) {
     b_with(b, "Tout", attr_make_types(b->g->arena, types, type_count));
     if (node_attr(c->node, "_lower_using_switch_merge", &lower)) b_with(b, "_lower_using_switch_merge", lower);
     Node *n = b_node(b, op, inputs, input_count);
-    for (int i = 0, at = 0; i < c->arg_count; i++)
-        if (c->types[i] != DT_INVALID) rule_set(c->r, c->first + i, output_of(n, at++));
+    for (int i = 0, at = 0; i < c->arg_count; i++) {
+        if (c->types[i] == DT_INVALID) continue;
+        Output values = output_of(n, at++);
+        if (c->sparse[i])
+            rule_set_sparse(c->r, c->first + i, values, output_of(n, at++), rule_in_shape(c->r, c->first + i));
+        else
+            rule_set(c->r, c->first + i, values);
+    }
 }
 
 /* ---- Functions with gradients of their own ---- */
@@ -277,6 +330,8 @@ static void call_grad(Builder *b, Rule *r) {
     c.given = arena_calloc(a, (size_t)c.ret_count, sizeof *c.given);
     c.wanted = arena_calloc(a, (size_t)c.arg_count, sizeof *c.wanted);
     c.types = arena_calloc(a, (size_t)c.arg_count, sizeof *c.types);
+    c.sparse = arena_calloc(a, (size_t)c.arg_count, sizeof *c.sparse);
+    c.index_types = arena_calloc(a, (size_t)c.arg_count, sizeof *c.index_types);
     bool any = false;
     for (int i = 0; i < c.ret_count; i++) c.given[i] = rule_has_dy(r, i);
     for (int i = 0; i < c.arg_count; i++) c.wanted[i] = rule_wants(r, c.first + i);

@@ -27,6 +27,12 @@ static Gradient join_rows(Builder *b, const Gradient *parts, int count) {
     return sum;
 }
 
+Gradient gradient_no_rows(Builder *b, Output shape, DataType type, DataType index_type) {
+    Output zero = b_i32s(b, 1, (int[]){0});
+    Output rows = b_concat2(b, zero, b_items(b, shape, 1, 0), 0);
+    return (Gradient){b_fill(b, rows, b_scalar(b, type, 0)), b_cast(b, b_slice(b, shape, zero, zero), index_type), shape};
+}
+
 Gradient gradient_sum(Builder *b, const Gradient *parts, int count) {
     if (count == 1) return parts[0];
     bool sparse = true;

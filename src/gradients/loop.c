@@ -188,10 +188,29 @@ static Output last_gradient(Scope *s, ForwardLoop *f, LoopVariable *v) {
     return scope_zeros(s, exit, output_dtype(exit));
 }
 
-/* The sum over all iterations of the gradient by a constant of the loop. */
-static void sum_constant(Scope *s, LoopGradient *l, Node *enter, Gradient part) {
+/* Another part behind what came before. */
+static Output collect(Scope *s, LoopGradient *l, Output start, Output part) {
     Builder *b = &s->p->b;
-    Output dense = gradient_dense(b, part);
+    NewVariable all = loop_open(b, l->frame_name, l->parallel_iterations, start, l->cond);
+    loop_close(b, all, b_concat2(b, output_of(all.head, 1), part, 0));
+    return b_op1(b, "Exit", output_of(all.head, 0));
+}
+
+/* The rows of all iterations. */
+static void collect_rows(Scope *s, LoopGradient *l, Node *enter, Gradient part) {
+    Builder *b = &s->p->b;
+    Node *pivot = b->pivot;
+    b->pivot = s->loop ? s->loop->pivot : NULL;
+    Output shape = scope_shape(s, enter->inputs[0]);
+    Gradient start = gradient_no_rows(b, shape, output_dtype(part.values), output_dtype(part.indices));
+    b->pivot = pivot;
+    Output values = collect(s, l, start.values, part.values);
+    scope_add(s, enter->inputs[0], (Gradient){values, collect(s, l, start.indices, part.indices), shape});
+}
+
+/* The sum over all iterations of the gradient by a constant of the loop. */
+static void sum_constant(Scope *s, LoopGradient *l, Node *enter, Output dense) {
+    Builder *b = &s->p->b;
     Node *pivot = b->pivot;
     b->pivot = s->loop ? s->loop->pivot : NULL;
     Output start = scope_zeros(s, enter->inputs[0], output_dtype(dense));
@@ -250,7 +269,10 @@ static void undo_body(Scope *s, LoopGradient *l, const bool *variables, const bo
     }
     for (int i = 0, at = w.ny; i < f->constant_count && !b->error; i++) {
         if (!constants[i]) continue;
-        if (has(w.found[at].values)) sum_constant(s, l, f->constants[i], w.found[at]);
+        if (has(w.found[at].indices))
+            collect_rows(s, l, f->constants[i], w.found[at]);
+        else if (has(w.found[at].values))
+            sum_constant(s, l, f->constants[i], w.found[at].values);
         at++;
     }
 }

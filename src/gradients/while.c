@@ -84,7 +84,7 @@ static void plan_lists(WhileLoop *w, Arena *a) {
     BodyGradient *m = w->m;
     /* Zeros for a variable that nothing flows back to are made like it. */
     for (int i = 0; i < w->count; i++)
-        if (w->active[i] && !has(m->dxs[i])) body_need(m, (Output){m->body->args[i], 0});
+        if (w->active[i] && !has(m->dxs[i].values)) body_need(m, (Output){m->body->args[i], 0});
     w->lists = arena_calloc(a, (size_t)m->need_count, sizeof *w->lists);
     for (int i = 0; i < m->need_count; i++) {
         int arg = body_need_arg(m, i);
@@ -179,8 +179,8 @@ static BackLoop back_loop(Builder *b, WhileLoop *w) {
     for (int i = 0; i < w->count; i++)
         if (w->active[i]) add_variable(&l, rule_dy(w->r, i));
     for (int i = 0; i < w->count; i++) {
-        if (!w->handles[i] || !has(w->m->dxs[i])) continue;
-        Output zero = b_scalar(b, output_dtype(w->m->dxs[i]), 0);
+        if (!w->handles[i] || !has(w->m->dxs[i].values)) continue;
+        Output zero = b_scalar(b, output_dtype(w->m->dxs[i].values), 0);
         add_variable(&l, b_fill(b, b_shape(b, rule_in(w->r, i)), zero));
     }
     for (int i = 0; i < w->m->need_count; i++)
@@ -223,7 +223,8 @@ static Str new_back_body(Builder *outer, WhileLoop *w, const BackLoop *l, bool *
     for (int i = 0; i < l->count; i++) args[i] = body_add_arg(&b, body, i ? "variable" : "left", l->types[i]);
     Output *needs = arena_calloc(a, (size_t)m->need_count, sizeof *needs),
            *left = arena_calloc(a, (size_t)m->need_count, sizeof *left);
-    Output *dys = arena_calloc(a, (size_t)w->count, sizeof *dys), *dxs = arena_calloc(a, (size_t)w->count, sizeof *dxs);
+    Output *dys = arena_calloc(a, (size_t)w->count, sizeof *dys);
+    Gradient *dxs = arena_calloc(a, (size_t)w->count, sizeof *dxs);
     int at = 1;
     for (int i = 0; i < w->count; i++)
         if (w->active[i]) dys[i] = args[at++];
@@ -233,12 +234,12 @@ static Str new_back_body(Builder *outer, WhileLoop *w, const BackLoop *l, bool *
     body_add_ret(body, b_sub(&b, args[0], b_i32(&b, 1)));
     for (int i = 0; i < w->count && !b.error; i++) {
         if (!w->active[i]) continue;
-        for (int j = 0; !has(dxs[i]) && j < m->need_count; j++)
-            if (body_need_arg(m, j) == i) dxs[i] = b_zeros_like(&b, needs[j]);
-        body_add_ret(body, dxs[i]);
+        for (int j = 0; !has(dxs[i].values) && j < m->need_count; j++)
+            if (body_need_arg(m, j) == i) dxs[i].values = b_zeros_like(&b, needs[j]);
+        body_add_ret(body, dxs[i].values);
     }
     for (int i = 0; i < w->count && !b.error; i++)
-        if (w->handles[i] && has(m->dxs[i])) body_add_ret(body, b_add(&b, args[sums++], dxs[i]));
+        if (w->handles[i] && has(m->dxs[i].values)) body_add_ret(body, b_add(&b, args[sums++], dxs[i].values));
     for (int i = 0; i < m->need_count; i++) body_add_ret(body, left[i]);
     *stateful = body_is_stateful(body);
     Str name = body_finish(&b, w->lib, body, arena_printf(a, "%.*s_backward", STR_ARG(func_name(w->body))));
@@ -261,7 +262,7 @@ static void add_back_loop(Builder *b, WhileLoop *w) {
     for (int i = 0; i < w->count; i++)
         if (w->active[i]) rule_set(w->r, i, output_of(n, at++));
     for (int i = 0; i < w->count; i++)
-        if (w->handles[i] && has(w->m->dxs[i])) rule_set(w->r, i, output_of(n, at++));
+        if (w->handles[i] && has(w->m->dxs[i].values)) rule_set(w->r, i, output_of(n, at++));
 }
 
 static void while_grad(Builder *b, Rule *r) {
@@ -285,7 +286,7 @@ static void while_grad(Builder *b, Rule *r) {
     bool any = false;
     if (!b->error) find_active(&w, body);
     for (int i = 0; i < w.count; i++) any |= w.active[i];
-    if (!b->error && any) b_fail(b, body_gradient_new(w.lib, w.body, w.wanted, w.count, w.active, w.count, &w.m));
+    if (!b->error && any) b_fail(b, body_gradient_new(w.lib, w.body, w.wanted, NULL, w.count, w.active, w.count, &w.m));
     if (!b->error && any) {
         plan_lists(&w, a);
         rewrite(b, &w);
