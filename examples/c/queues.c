@@ -53,13 +53,10 @@ static int train(RillTask *task, void *arg) {
     input(g, files + SHARDS, 1, 100, false, test);
     RillTensor loss = rill_loss_sparse_softmax(g, network(g, batch[0]), batch[1]);
     RillOptimizer descent = {.method = RILL_SGD, .learning_rate = rill_flag_float(task, "rate", 0.3)};
-    TF_Operation *train_op = rill_flag_bool(task, "issync", false)
-                                 ? rill_minimize_sync(g, task, &descent, loss, &(RillSync){.aggregate = (int)rill_flag_int(task, "aggregate", 0)})
-                                 : rill_minimize(g, &descent, loss);
-    rill_control_push(g, &train_op, 1);
     RillAverages *averages = rill_averages_new(g, 0.95, true);
-    rill_control_pop(g);
-    train_op = rill_averages_update(averages);
+    TF_Operation *train_op = rill_flag_bool(task, "issync", false)
+                                 ? rill_minimize_sync(g, task, &descent, loss, &(RillSync){.aggregate = (int)rill_flag_int(task, "aggregate", 0), .averages = averages})
+                                 : rill_averages_update(averages, rill_minimize(g, &descent, loss));
     rill_averages_push(averages);
     RillTensor accuracy = rill_accuracy(g, network(g, test[0]), test[1]);
     rill_averages_pop(averages);

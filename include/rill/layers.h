@@ -59,8 +59,9 @@ RILL_API RillTensor rill_embedding(RillGraph *g, const char *name, RillTensor id
 /* A layer of LSTM cells over [batch, time, features], time known; all outputs, or the last one. */
 RILL_API RillTensor rill_lstm(RillGraph *g, const char *name, RillTensor x, int units, bool only_last);
 
-/* ---- Losses: means over the batch ---- */
-RILL_API RillTensor rill_loss_sparse_softmax(RillGraph *g, RillTensor logits, RillTensor labels); /* labels: class numbers */
+/* ---- Losses: means over the batch, and over all other dimensions, such as time ----
+   Predictions and labels of different shapes, as far as they are known, are a mistake: nothing is broadcast. */
+RILL_API RillTensor rill_loss_sparse_softmax(RillGraph *g, RillTensor logits, RillTensor labels); /* [..., classes] and class numbers [...] */
 RILL_API RillTensor rill_loss_softmax(RillGraph *g, RillTensor logits, RillTensor labels);        /* labels: probabilities */
 RILL_API RillTensor rill_loss_sigmoid(RillGraph *g, RillTensor logits, RillTensor labels);        /* labels: 0 or 1, of the logits' shape */
 RILL_API RillTensor rill_loss_mean_squared(RillGraph *g, RillTensor predictions, RillTensor labels);

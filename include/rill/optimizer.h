@@ -54,14 +54,18 @@ RILL_API void rill_clip_by_value(RillGraph *g, RillGradient *gradients, int coun
 RILL_API TF_Operation *rill_apply_gradients(RillGraph *g, const RillOptimizer *o, const RillGradient *gradients, int count, bool count_step);
 
 /* ---- Many workers ---- */
+typedef struct RillAverages RillAverages;
 typedef struct RillSync {
     int aggregate;  /* gradients averaged for one update; 0: as many as workers. Fewer than workers: the slowest are backups, late gradients are dropped */
     int workers;    /* 0: those of the cluster */
+    const RillAverages *averages; /* (optional) moved by the chief after each update */
 } RillSync;
 /* Synchronous training, as SyncReplicasOptimizer: gradients of `aggregate` workers are averaged on the ps tasks and applied once by the chief; then all go on with the
- * new values. Needs RillTraining or RillSupervisor: the chief has a thread and a start operation for it. */
+ * new values. Needs RillTraining or RillSupervisor: the chief has a thread and a start operation for it. When the chief ends, or so many others that fewer than
+ * `aggregate` are left, the runs of the rest give OutOfRange: the training has ended. */
 RILL_API TF_Operation *rill_minimize_sync(RillGraph *g, const RillTask *task, const RillOptimizer *o, RillTensor loss, const RillSync *sync);
-/* Asynchronous, but no worker is more than `staleness` steps ahead of the slowest. */
+/* Asynchronous, but no worker is more than `staleness` steps ahead of the slowest. When one ends, the others may do as many steps as it did; soon
+ * after, OutOfRange ends them. */
 RILL_API TF_Operation *rill_minimize_bounded(RillGraph *g, const RillTask *task, const RillOptimizer *o, RillTensor loss, int staleness);
 
 /* ---- Learning rates, by the global step ---- */
@@ -74,11 +78,13 @@ RILL_API RillTensor rill_piecewise(RillGraph *g, const int64_t *boundaries, int 
 RILL_API RillTensor rill_warm_up(RillGraph *g, RillTensor rate, int64_t steps); /* from 0 to rate in that many steps, then rate */
 
 /* ---- Moving averages of variables ---- */
-typedef struct RillAverages RillAverages;
-/* Averages of all trainable variables: average = decay * average + (1 - decay) * value. With by_step the decay is smaller at first: min(decay, (1+step)/(10+step)). */
+/* Averages of the trainable variables made so far, each beside its variable: average = decay * average + (1 - decay) * value. With by_step the decay is smaller at
+ * first: min(decay, (1+step)/(10+step)). */
 RILL_API RillAverages *rill_averages_new(RillGraph *g, double decay, bool by_step);
 RILL_API void rill_averages_free(RillAverages *a); /* NULL is allowed */
-RILL_API TF_Operation *rill_averages_update(const RillAverages *a); /* to be run after the variables have changed */
+/* The operation that moves them, when `after` (the training operation; NULL: at once) has run: run it in the place of that one. In synchronous training give the
+ * averages to RillSync instead: they move once for each update, not once for each worker. */
+RILL_API TF_Operation *rill_averages_update(const RillAverages *a, TF_Operation *after);
 /* Between these two, a layer or rill_variable that shares a variable gets its average instead: a second model, for validation. */
 RILL_API void rill_averages_push(const RillAverages *a);
 RILL_API void rill_averages_pop(const RillAverages *a);

@@ -16,6 +16,7 @@ typedef enum RillList {
     LIST_DATASETS,        /* RillDataset */
     LIST_LOCAL_INITS,     /* further operations of the local init op */
     LIST_CHIEF_STARTS,    /* operations the chief runs, in order, whenever a session is ready: tokens of synchronous training */
+    LIST_LEAVES,          /* operations a task runs, in order, when its training has ended well: others may wait for it */
     LIST_COUNT
 } RillList;
 
@@ -66,6 +67,7 @@ struct RillGraph {
     StrMap variables_by_name;
     RillVariable *global_step;
     int average_depth; /* > 0: variables that have a moving average stand for it */
+    const RillVariable *beside; /* (optional) a variable made now goes where this one is, part by part */
     struct {
         RillListItem *items;
         int count;

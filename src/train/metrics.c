@@ -1,13 +1,15 @@
 /* metrics.c: how good a model is: on one batch, or counted over many in local variables. */
 #include "rill/layers.h"
 #include "train/graph_internal.h"
+#include "train/labels.h"
 
-static RillTensor hits(RillGraph *g, RillTensor logits, RillTensor labels) {
+static RillTensor hits(RillGraph *g, const char *what, RillTensor logits, RillTensor labels) {
+    labels_check(g, what, logits, labels, 1);
     return rill_cast(g, rill_equal(g, rill_argmax(g, logits, -1), rill_cast(g, labels, TF_INT64)), TF_FLOAT);
 }
 
 RillTensor rill_accuracy(RillGraph *g, RillTensor logits, RillTensor labels) {
-    return rill_reduce_mean(g, hits(g, logits, labels), NULL, 0, false);
+    return rill_reduce_mean(g, hits(g, __func__, logits, labels), NULL, 0, false);
 }
 
 /* part / whole, each summed over the updates; 0 when there was nothing. */
@@ -37,10 +39,11 @@ RillMetric rill_metric_mean(RillGraph *g, const char *name, RillTensor values) {
 }
 
 RillMetric rill_metric_accuracy(RillGraph *g, const char *name, RillTensor logits, RillTensor labels) {
-    return rill_metric_mean(g, name, hits(g, logits, labels));
+    return rill_metric_mean(g, name, hits(g, __func__, logits, labels));
 }
 
 RillMetric rill_metric_mean_squared(RillGraph *g, const char *name, RillTensor predictions, RillTensor labels) {
+    labels_check(g, __func__, predictions, labels, 0);
     return rill_metric_mean(g, name, rill_binary(g, "SquaredDifference", predictions, rill_cast(g, labels, rill_type(predictions))));
 }
 
@@ -49,16 +52,19 @@ static RillTensor as_bool(RillGraph *g, RillTensor x) {
 }
 
 RillMetric rill_metric_precision(RillGraph *g, const char *name, RillTensor predictions, RillTensor labels) {
+    labels_check(g, __func__, predictions, labels, 0);
     RillTensor said = as_bool(g, predictions), both = rill_binary(g, "LogicalAnd", said, as_bool(g, labels));
     return ratio(g, name, sum(g, both), sum(g, said));
 }
 
 RillMetric rill_metric_recall(RillGraph *g, const char *name, RillTensor predictions, RillTensor labels) {
+    labels_check(g, __func__, predictions, labels, 0);
     RillTensor true_ones = as_bool(g, labels), both = rill_binary(g, "LogicalAnd", as_bool(g, predictions), true_ones);
     return ratio(g, name, sum(g, both), sum(g, true_ones));
 }
 
 RillMetric rill_metric_top_k(RillGraph *g, const char *name, RillTensor logits, RillTensor labels, int k) {
+    labels_flatten(g, __func__, &logits, &labels, true);
     RillTensor in[] = {logits, rill_cast(g, labels, TF_INT64), rill_const_i64(g, k)};
     return rill_metric_mean(g, name, rill_cast(g, rill_op(g, "InTopKV2", NULL, in, 3, NULL, 0), TF_FLOAT));
 }

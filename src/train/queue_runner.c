@@ -95,8 +95,9 @@ void queue_runners_start(RillSession *s, RillCoordinator *c, bool is_chief) {
         f->session = s;
         f->runner = r;
         atomic_store(&f->filling, r->count);
-        atomic_store(&f->users, r->count + 1);
-        start(c, f, NULL);
+        bool cancels = !r->chief_only; /* the chief's queues are for the next session, too; its threads end with this one */
+        atomic_store(&f->users, r->count + cancels);
+        if (cancels) start(c, f, NULL);
         for (int j = 0; j < r->count; j++) start(c, f, r->enqueue[j]);
     }
 }

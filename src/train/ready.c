@@ -9,6 +9,13 @@
 #include "base/str.h"
 #include "train/graph_internal.h"
 
+void session_leave(RillSession *s) {
+    const RillGraph *g = rill_session_graph(s);
+    TF_Status *status = TF_NewStatus();
+    for (int i = 0; TF_GetCode(status) == TF_OK && i < g->lists[LIST_LEAVES].count; i++) rill_session_run_op(s, g->lists[LIST_LEAVES].items[i].op, status);
+    TF_DeleteStatus(status); /* where the others cannot be told they are gone, too */
+}
+
 bool is_recoverable(TF_Code code) {
     return code == TF_ABORTED || code == TF_UNAVAILABLE;
 }

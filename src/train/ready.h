@@ -24,5 +24,7 @@ void session_maker_set_filters(SessionMaker *m);
 /* The chief restores the newest checkpoint, or initialises, where something has no value; the others wait for it. Tasks that cannot be reached are waited for. NULL
  * with *status when that fails or the patience is over: the message names what is missing. `stop` (optional) ends the wait: Cancelled. */
 RillSession *session_maker_make(const SessionMaker *m, bool (*stop)(void *arg), void *arg, TF_Status *status);
+/* Tells those who may wait for this task that it is done. */
+void session_leave(RillSession *s);
 /* After these a new session may go well where the old one failed. */
 bool is_recoverable(TF_Code code);

@@ -125,6 +125,7 @@ TF_Code rill_supervisor_stop(RillSupervisor *s, TF_Status *status) {
     TF_SetStatus(status, TF_OK, "");
     TF_Status *saved = TF_NewStatus();
     if (s->session && s->maker.is_chief && s->maker.saver && s->logdir) save_now(s, saved);
+    if (s->session) session_leave(s->session);
     end_session(s, status);
     if (TF_GetCode(status) == TF_OK && TF_GetCode(saved) != TF_OK) TF_SetStatus(status, TF_GetCode(saved), TF_Message(saved));
     TF_DeleteStatus(saved);

@@ -5,7 +5,10 @@
    token with the new step into the queue for each worker.
 
    Bounded staleness: a worker that has done a step says so in a queue of its own and takes a permit from another. The chief's thread takes one message of every
-   worker, that is, the slowest has done that step too, and gives each one permit. Permits for `staleness` steps are there at the start. */
+   worker, that is, the slowest has done that step too, and gives each one permit. Permits for `staleness` steps are there at the start.
+
+   A worker that leaves (its input has ended, the last step is done) would keep the others waiting for ever: unless enough of them are left, it sends each a token that
+   says the end. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,6 +29,10 @@ static RillTensor shared_queue(RillGraph *g, const char *name) {
     return queue;
 }
 
+static TF_Operation *enqueue(RillGraph *g, RillTensor queue, RillTensor value) {
+    return rill_operation(g, "QueueEnqueueV2", NULL, (RillTensor[]){queue, value}, 2, NULL, 0);
+}
+
 /* dims: a vector of one int32, how many. */
 static TF_Operation *enqueue_some(RillGraph *g, RillTensor queue, RillTensor value, RillTensor dims) {
     RillTensor copies = rill_op(g, "Fill", NULL, (RillTensor[]){dims, value}, 2, NULL, 0);
@@ -39,6 +46,21 @@ static TF_Operation *enqueue_copies(RillGraph *g, RillTensor queue, RillTensor v
 static RillTensor dequeue(RillGraph *g, RillTensor queue) {
     TF_DataType type = TF_INT64;
     return rill_op(g, "QueueDequeueV2", NULL, &queue, 1, (RillAttr[]){RILL_TYPES("component_types", &type, 1)}, 1);
+}
+
+/* A token that says the end becomes OutOfRange, as if an input had ended: a queue that is closed and empty is asked for more. Others are passed on. */
+static RillTensor token_or_end(RillGraph *g, RillTensor token) {
+    TF_DataType type = TF_INT64;
+    TF_Operation *by_kind = rill_operation(g, "Switch", NULL, (RillTensor[]){token, rill_binary(g, "Less", token, rill_const_i64(g, 0))}, 2, NULL, 0);
+    TF_Operation *over = rill_operation(g, "Identity", NULL, &(RillTensor){by_kind, 1}, by_kind ? 1 : 0, NULL, 0);
+    RillTensor queue = rill_op(g, "FIFOQueueV2", "the_training_is_over", NULL, 0, (RillAttr[]){RILL_TYPES("component_types", &type, 1)}, 1);
+    rill_control_push(g, &over, 1);
+    TF_Operation *closed = rill_operation(g, "QueueCloseV2", NULL, &queue, 1, NULL, 0);
+    rill_control_pop(g);
+    rill_control_push(g, &closed, 1);
+    RillTensor never = dequeue(g, queue);
+    rill_control_pop(g);
+    return rill_op(g, "Merge", NULL, (RillTensor[]){{by_kind, 0}, never}, 2, NULL, 0);
 }
 
 /* Takes out what an earlier session left. */
@@ -89,12 +111,14 @@ static Accumulated accumulate(RillGraph *g, const RillGradient *d, RillTensor lo
 }
 
 /* The chief's part: averages applied, accumulators moved on, tokens given out. */
-static void add_chief(RillGraph *g, const RillOptimizer *o, const Accumulated *all, int count, RillTensor tokens, int aggregate, int workers) {
+static void add_chief(RillGraph *g, const RillOptimizer *o, const Accumulated *all, int count, RillTensor tokens, int aggregate, int workers,
+                      const RillAverages *moving) {
     RillGradient *averages = xcalloc((size_t)count + 1, sizeof *averages);
     TF_Operation **moved = xcalloc((size_t)count + 1, sizeof *moved);
     for (int i = 0; i < count; i++) averages[i] = all[i].average;
     rill_device_push(g, TF_OperationDevice(rill_global_step(g)->parts[0].handle.oper));
     TF_Operation *applied = rill_apply_gradients(g, o, averages, count, true);
+    if (moving) applied = rill_averages_update(moving, applied);
     rill_control_push(g, &applied, 1);
     RillTensor now = rill_variable_read(g, rill_global_step(g));
     for (int i = 0; i < count; i++) {
@@ -129,6 +153,23 @@ static void add_chief(RillGraph *g, const RillOptimizer *o, const Accumulated *a
     free(averages);
 }
 
+/* The chief ends the training for all, another worker when too few are left for an update. */
+static void add_leave(RillGraph *g, RillTensor tokens, int aggregate, int workers, bool is_chief) {
+    RillTensor end = rill_const_i64(g, -1), left = shared_queue(g, "sync_left_q");
+    if (is_chief) {
+        drain_at_start(g, left);
+        graph_list_add(g, LIST_LEAVES, (RillListItem){.op = enqueue_copies(g, tokens, end, workers)});
+        return;
+    }
+    TF_Operation *said = enqueue(g, left, end);
+    rill_control_push(g, &said, 1);
+    RillTensor gone = rill_unary(g, "QueueSizeV2", left);
+    rill_control_pop(g);
+    RillTensor too_few = rill_cast(g, rill_binary(g, "Greater", gone, rill_const_i32(g, workers - aggregate)), TF_INT32);
+    RillTensor amount = rill_mul(g, too_few, rill_const_i32(g, workers));
+    graph_list_add(g, LIST_LEAVES, (RillListItem){.op = enqueue_some(g, tokens, end, rill_reshape(g, amount, (int64_t[]){1}, 1))});
+}
+
 TF_Operation *rill_minimize_sync(RillGraph *g, const RillTask *task, const RillOptimizer *o, RillTensor loss, const RillSync *sync) {
     int workers = sync && sync->workers ? sync->workers : rill_task_workers(task), aggregate = sync && sync->aggregate ? sync->aggregate : workers, count = 0, used = 0;
     RillGradient *gradients = rill_compute_gradients(g, optimizer_loss(g, loss), &count);
@@ -152,8 +193,9 @@ TF_Operation *rill_minimize_sync(RillGraph *g, const RillTask *task, const RillO
         rill_control_push(g, applied, used);
         RillTensor token = dequeue(g, tokens);
         rill_control_pop(g);
-        train = rill_assign(g, local_step, token);
-        if (rill_task_is_chief(task)) add_chief(g, o, all, used, tokens, aggregate, workers);
+        train = rill_assign(g, local_step, token_or_end(g, token));
+        add_leave(g, tokens, aggregate, workers, rill_task_is_chief(task));
+        if (rill_task_is_chief(task)) add_chief(g, o, all, used, tokens, aggregate, workers, sync ? sync->averages : NULL);
     }
     rill_name_pop(g);
     free(applied);
@@ -163,6 +205,20 @@ TF_Operation *rill_minimize_sync(RillGraph *g, const RillTask *task, const RillO
 }
 
 /* ---- Bounded staleness ---- */
+
+/* One message of every worker becomes one permit for each: an end if one of them was. The chief, worker 0, gets its permit last: when it leaves, all others have
+ * permits for as many steps as it has done. */
+static TF_Operation *add_round(RillGraph *g, const RillTensor *done, const RillTensor *permits, int workers) {
+    RillTensor least = dequeue(g, done[0]);
+    for (int i = 1; i < workers; i++) least = rill_binary(g, "Minimum", least, dequeue(g, done[i]));
+    TF_Operation *given = NULL;
+    for (int i = workers - 1; i >= 0; i--) {
+        rill_control_push(g, &given, 1);
+        given = enqueue(g, permits[i], least);
+        rill_control_pop(g);
+    }
+    return given;
+}
 
 TF_Operation *rill_minimize_bounded(RillGraph *g, const RillTask *task, const RillOptimizer *o, RillTensor loss, int staleness) {
     int workers = rill_task_workers(task), own = rill_task_index(task);
@@ -181,26 +237,22 @@ TF_Operation *rill_minimize_bounded(RillGraph *g, const RillTask *task, const Ri
         permits[i] = shared_queue(g, name);
     }
     rill_control_push(g, &update, 1);
-    TF_Operation *said = rill_operation(g, "QueueEnqueueV2", NULL, (RillTensor[]){done[own], one}, 2, NULL, 0);
+    TF_Operation *said = enqueue(g, done[own], one);
     rill_control_pop(g);
     rill_control_push(g, &said, 1);
     RillTensor permit = dequeue(g, permits[own]);
     rill_control_pop(g);
+    permit = token_or_end(g, permit);
+    if (!rill_task_is_chief(task)) graph_list_add(g, LIST_LEAVES, (RillListItem){.op = enqueue(g, done[own], rill_const_i64(g, -1))});
     if (rill_task_is_chief(task)) {
-        TF_Operation **taken = xcalloc((size_t)workers, sizeof *taken), **given = xcalloc((size_t)workers, sizeof *given);
-        for (int i = 0; i < workers; i++) taken[i] = dequeue(g, done[i]).oper;
-        rill_control_push(g, taken, workers);
-        for (int i = 0; i < workers; i++) given[i] = rill_operation(g, "QueueEnqueueV2", NULL, (RillTensor[]){permits[i], one}, 2, NULL, 0);
-        rill_control_pop(g);
-        TF_Operation *round = rill_group(g, "round", given, workers);
+        TF_Operation *round = add_round(g, done, permits, workers);
         queue_runner_add(g, permits[0], &round, 1, true);
+        for (int i = 0; i < workers; i++) graph_list_add(g, LIST_LEAVES, (RillListItem){.op = enqueue(g, permits[i], rill_const_i64(g, -1))});
         for (int i = 0; i < workers; i++) {
             drain_at_start(g, done[i]);
             drain_at_start(g, permits[i]);
         }
         for (int i = 0; staleness && i < workers; i++) graph_list_add(g, LIST_CHIEF_STARTS, (RillListItem){.op = enqueue_copies(g, permits[i], one, staleness)});
-        free(taken);
-        free(given);
     }
     rill_name_pop(g);
     free(done);

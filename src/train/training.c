@@ -242,6 +242,7 @@ int rill_training_close(RillTraining *t) {
     if (!t) return 1;
     for (int i = 0; t->code == TF_OK && t->session && i < t->hook_count; i++)
         if (t->hooks[i]->end) t->hooks[i]->end(t->hooks[i], t, t->session);
+    if (t->code == TF_OK && t->session) session_leave(t->session);
     if (t->code != TF_OK) fprintf(stderr, "training failed: %s\n", t->message);
     int code = t->code != TF_OK;
     drop_session(t);

@@ -26,7 +26,7 @@ static void make_part(RillGraph *g, RillVariable *v, int i, const RillInit *init
     char *scope = xasprintf("%s/", name), *init_scope = xasprintf("%s/Initializer/", name);
     int64_t dims[8];
     for (int d = 0; d < v->shape.rank; d++) dims[d] = d ? v->shape.dims[d] : p->rows;
-    char *device = graph_variable_device(g, bytes_of(v) / v->part_count, v->is_local);
+    char *device = g->beside ? xstrdup(TF_OperationDevice(g->beside->parts[i].handle.oper)) : graph_variable_device(g, bytes_of(v) / v->part_count, v->is_local);
     int outer_devices = g->device_count;
     rill_device_push(g, device);
     graph_push_absolute(g, "");

@@ -37,10 +37,31 @@ static void losses_follow_their_formulas(void **state) {
         {rill_loss_softmax(g, logits, rill_one_hot(g, labels, 3)), softmax},
         {rill_loss_log(g, vector(g, p, 2), vector(g, q, 2)), -(log(0.9) + log(0.8)) / 2},
         {rill_accuracy(g, logits, labels), 0.5},
+        {rill_loss_sparse_softmax(g, rill_reshape(g, logits, (int64_t[]){1, 2, 3}, 3), rill_reshape(g, labels, (int64_t[]){1, 2}, 2)), softmax},
+        {rill_accuracy(g, rill_reshape(g, logits, (int64_t[]){1, 2, 3}, 3), rill_reshape(g, labels, (int64_t[]){1, 2}, 2)), 0.5},
     };
     RillSession *s = open_local(g);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) assert_float_equal(number_of(s, cases[i].t), cases[i].wants, 1e-5);
     rill_session_close(s);
+    rill_graph_free(g);
+}
+
+/* [3] and [3,1] would be broadcast to [3,3], and each compared with all. */
+static void labels_of_another_shape_are_a_mistake(void **state) {
+    (void)state;
+    typedef RillTensor Loss(RillGraph *g, RillTensor x, RillTensor y);
+    Loss *const losses[] = {rill_loss_sigmoid, rill_loss_mean_squared, rill_loss_absolute, rill_loss_hinge, rill_loss_log};
+    for (size_t i = 0; i < sizeof losses / sizeof losses[0]; i++) {
+        RillGraph *g = rill_graph_new();
+        RillTensor x = rill_placeholder(g, "said", TF_FLOAT, (int64_t[]){-1, 1}, 2), y = rill_placeholder(g, "truth", TF_FLOAT, (int64_t[]){-1}, 1);
+        assert_null(losses[i](g, x, y).oper);
+        expect_mistake(g, TF_INVALID_ARGUMENT, "'said:0' has shape [?,1], the labels 'truth:0' have [?]; they must be of the same shape");
+        rill_graph_free(g);
+    }
+    RillGraph *g = rill_graph_new();
+    RillTensor x = rill_placeholder(g, "said", TF_FLOAT, (int64_t[]){-1, 10}, 2), y = rill_placeholder(g, "truth", TF_INT32, (int64_t[]){-1, 1}, 2);
+    rill_accuracy(g, x, y);
+    expect_mistake(g, TF_INVALID_ARGUMENT, "rill_accuracy: 'said:0' has shape [?,10], the labels 'truth:0' have [?,1]; they must have all its dimensions but the last");
     rill_graph_free(g);
 }
 
@@ -192,6 +213,7 @@ static void schedules_follow_the_global_step(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_follow_their_formulas),
+        cmocka_unit_test(labels_of_another_shape_are_a_mistake),
         cmocka_unit_test(layers_have_their_shapes_and_share_by_name),
         cmocka_unit_test(batch_norm_moves_its_averages),
         cmocka_unit_test(embeddings_in_parts_give_and_learn_their_rows),
