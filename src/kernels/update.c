@@ -1,59 +1,16 @@
-/* update.c: one step of an optimizer on arrays. */
+/* update.c: one step of an optimizer on arrays, compiled for each level of processors. */
 #include "kernels/update.h"
 
 #include <complex.h>
 #include <math.h>
 
 #include "base/float16.h"
+#include "kernels/cpu.h"
 
-#define LOAD(x) (x)
-#define STORE(x) (x)
-#define T float
-#define C float
-#define SQRT sqrtf
-#define POW powf
-#define EXP expf
-#define ABS fabsf
-#define NAME(x) x##_float
-#include "kernels/update.inc"
+#define CPU_BODY "kernels/update_types.inc"
+#include "kernels/each_cpu.inc"
 
-#define T double
-#define C double
-#define SQRT sqrt
-#define POW pow
-#define EXP exp
-#define ABS fabs
-#define NAME(x) x##_double
-#include "kernels/update.inc"
-
-#undef LOAD
-#undef STORE
-#define LOAD(x) half_to_float(x)
-#define STORE(x) float_to_half(x)
-#define T uint16_t
-#define C float
-#define SQRT sqrtf
-#define POW powf
-#define EXP expf
-#define ABS fabsf
-#define NAME(x) x##_half
-#include "kernels/update.inc"
-
-#undef LOAD
-#undef STORE
-#define LOAD(x) bfloat16_to_float(x)
-#define STORE(x) float_to_bfloat16(x)
-#define T uint16_t
-#define C float
-#define SQRT sqrtf
-#define POW powf
-#define EXP expf
-#define ABS fabsf
-#define NAME(x) x##_bfloat16
-#include "kernels/update.inc"
-
-#undef LOAD
-#undef STORE
+#define TARGET
 #define LOAD(x) (x)
 #define STORE(x) (x)
 #define T float _Complex
@@ -67,3 +24,21 @@
 #define SQRT csqrt
 #define NAME(x) x##_complex128
 #include "kernels/update_complex.inc"
+
+const UpdateFns *update_fns(UpdateType type) {
+    switch (type) {
+        case UPDATE_FLOAT:
+            return CPU_PICK(update_float);
+        case UPDATE_DOUBLE:
+            return CPU_PICK(update_double);
+        case UPDATE_HALF:
+            return CPU_PICK(update_half);
+        case UPDATE_BFLOAT16:
+            return CPU_PICK(update_bfloat16);
+        case UPDATE_COMPLEX64:
+            return update_complex64;
+        case UPDATE_COMPLEX128:
+            return update_complex128;
+    }
+    return NULL;
+}

@@ -16,5 +16,13 @@ typedef struct UpdateFns {
     UpdateFn *power_sign, *add_sign;
 } UpdateFns;
 
-extern const UpdateFns update_float, update_double, update_half, update_bfloat16;
-extern const UpdateFns update_complex64, update_complex128; /* NULL where the optimizer compares numbers */
+typedef enum UpdateType {
+    UPDATE_FLOAT,
+    UPDATE_DOUBLE,
+    UPDATE_HALF,
+    UPDATE_BFLOAT16,
+    UPDATE_COMPLEX64, /* complex numbers: NULL where the optimizer compares numbers */
+    UPDATE_COMPLEX128,
+} UpdateType;
+
+const UpdateFns *update_fns(UpdateType type); /* for the processor at hand */

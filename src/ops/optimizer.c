@@ -37,23 +37,35 @@ static const Optimizer optimizers[] = {
     {0},
 };
 
-static const UpdateFns *fns_of(DataType type) {
+/* False when no optimizer knows the type. */
+static bool update_type(DataType type, UpdateType *out) {
     switch (type) {
         case DT_FLOAT:
-            return &update_float;
+            *out = UPDATE_FLOAT;
+            return true;
         case DT_DOUBLE:
-            return &update_double;
+            *out = UPDATE_DOUBLE;
+            return true;
         case DT_HALF:
-            return &update_half;
+            *out = UPDATE_HALF;
+            return true;
         case DT_BFLOAT16:
-            return &update_bfloat16;
+            *out = UPDATE_BFLOAT16;
+            return true;
         case DT_COMPLEX64:
-            return &update_complex64;
+            *out = UPDATE_COMPLEX64;
+            return true;
         case DT_COMPLEX128:
-            return &update_complex128;
+            *out = UPDATE_COMPLEX128;
+            return true;
         default:
-            return NULL;
+            return false;
     }
+}
+
+/* The function for the processor; NULL when the optimizer lacks the type. */
+static UpdateFn *update_of(const OptimizerState *s) {
+    return *(UpdateFn *const *)((const char *)update_fns(s->type) + s->row->fn);
 }
 
 Error *optimizer_init(const Node *node, void *state) {
@@ -68,9 +80,7 @@ Error *optimizer_init(const Node *node, void *state) {
     if (!s->row->name) return error_internal("No optimizer for op %.*s", STR_ARG(node->op));
     Error *err = node_attr_type(node, "T", &s->dtype);
     if (err) return err;
-    const UpdateFns *fns = fns_of(s->dtype);
-    if (fns) s->update = *(UpdateFn *const *)((const char *)fns + s->row->fn);
-    if (!s->update) return error_unimplemented("Op %.*s of type %s", STR_ARG(node->op), dtype_name(s->dtype));
+    if (!update_type(s->dtype, &s->type) || !update_of(s)) return error_unimplemented("Op %.*s of type %s", STR_ARG(node->op), dtype_name(s->dtype));
     return s->row->flag_attr ? node_attr_bool(node, s->row->flag_attr, &s->flag) : NULL;
 }
 
@@ -78,6 +88,7 @@ Error *optimizer_init(const Node *node, void *state) {
 typedef struct Step {
     KernelContext *k;
     const OptimizerState *s;
+    UpdateFn *update;
     Variable *vars[UPDATE_MAX_SLOTS];
     int var_count;
     double scalars[UPDATE_MAX_SCALARS];
@@ -166,7 +177,7 @@ static void dense_range(void *arg, int64_t begin, int64_t end) {
     int64_t size = (int64_t)dtype_size(step->s->dtype);
     void *v[UPDATE_MAX_SLOTS];
     for (int i = 0; i < step->var_count; i++) v[i] = step->data[i] + begin * size;
-    step->s->update(v, (const char *)step->grad->data + begin * size, step->scalars, step->s->flag, end - begin);
+    step->update(v, (const char *)step->grad->data + begin * size, step->scalars, step->s->flag, end - begin);
 }
 
 static Error *dense(Step *step) {
@@ -203,7 +214,7 @@ static void update_row(void *arg, int64_t row, int64_t i) {
     int64_t width = shape_prod(var, 1, var->rank), row_bytes = width * (int64_t)dtype_size(step->s->dtype);
     void *v[UPDATE_MAX_SLOTS];
     for (int j = 0; j < step->var_count; j++) v[j] = step->data[j] + row * row_bytes;
-    step->s->update(v, (const char *)step->grad->data + i * row_bytes, step->scalars, step->s->flag, width);
+    step->update(v, (const char *)step->grad->data + i * row_bytes, step->scalars, step->s->flag, width);
 }
 
 /* An index that comes twice is applied twice. */
@@ -233,7 +244,7 @@ static Error *update_locked(Step *step) {
 }
 
 Error *optimizer_run(KernelContext *k) {
-    Step step = {.k = k, .s = k->state};
+    Step step = {.k = k, .s = k->state, .update = update_of(k->state)};
     Error *err = take_inputs(&step);
     if (!err) {
         lock_all(&step, true);

@@ -5,8 +5,8 @@
 
 typedef struct OptimizerState {
     const struct Optimizer *row;
-    UpdateFn *update;
     DataType dtype;
+    UpdateType type;
     bool sparse, flag;
 } OptimizerState;
 
