@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/float16.h"
+#include "kernels/philox_block.h"
 
 static void normal_pair(uint32_t x0, uint32_t x1, float *a, float *b) {
     float u1 = uniform_float(x0);
@@ -133,33 +134,59 @@ typedef struct FillJob {
     size_t size;
 } FillJob;
 
-static void fill_groups(void *arg, int64_t begin, int64_t end) {
-    const FillJob *job = arg;
-    bool truncated = job->spec->kind == RANDOM_TRUNCATED;
-    Philox p = job->start;
-    if (!truncated) philox_skip(&p, (uint64_t)begin);
-    for (int64_t i = begin; i < end; i++) {
-        Group g;
-        uint32_t x[4];
-        if (truncated) {
+/* Group i; x are its four numbers. */
+static void make_group(const FillJob *job, int64_t i, const uint32_t x[4], Group *g) {
+    switch (job->spec->kind) {
+        case RANDOM_NORMAL:
+            normal_group(job->spec->type, x, g);
+            break;
+        case RANDOM_RANGE:
+            range_group(job->spec, x, g);
+            break;
+        case RANDOM_UNIFORM:
+            uniform_group(job->spec->type, x, g);
+            break;
+        case RANDOM_TRUNCATED: {
             Philox own = job->start;
             philox_skip(&own, (uint64_t)i * (uint64_t)(job->group * 256 / 4));
-            truncated_group(job->spec->type, own, &g);
-        } else {
-            philox_next(&p, x);
-            switch (job->spec->kind) {
-                case RANDOM_NORMAL:
-                    normal_group(job->spec->type, x, &g);
-                    break;
-                case RANDOM_RANGE:
-                    range_group(job->spec, x, &g);
-                    break;
-                default:
-                    uniform_group(job->spec->type, x, &g);
-            }
+            truncated_group(job->spec->type, own, g);
+            break;
         }
-        int64_t at = i * job->group, count = job->n - at < job->group ? job->n - at : job->group;
-        memcpy(job->to + (size_t)at * job->size, &g, (size_t)count * job->size);
+    }
+}
+
+/* Groups [begin, end) of the numbers x, four each. */
+static void fill_from(const FillJob *job, const uint32_t *x, int64_t begin, int64_t end) {
+    const int64_t first = begin * job->group, left = job->n - first, count = (end - begin) * job->group;
+    const bool uniform = job->spec->kind == RANDOM_UNIFORM;
+    char *to = job->to + (size_t)first * job->size;
+    if (uniform && job->spec->type == RANDOM_FLOAT) {
+        uniform_floats(x, (float *)to, count < left ? count : left);
+        return;
+    }
+    if (uniform && job->spec->type == RANDOM_DOUBLE) {
+        uniform_doubles(x, (double *)to, count < left ? count : left);
+        return;
+    }
+    for (int64_t i = begin; i < end; i++) {
+        Group g;
+        make_group(job, i, x + (i - begin) * 4, &g);
+        int64_t at = i * job->group, n = job->n - at < job->group ? job->n - at : job->group;
+        memcpy(job->to + (size_t)at * job->size, &g, (size_t)n * job->size);
+    }
+}
+
+static void fill_groups(void *arg, int64_t begin, int64_t end) {
+    enum { BLOCK = 128 };
+    const FillJob *job = arg;
+    uint32_t x[BLOCK * 4] = {0};
+    Philox p = job->start;
+    philox_skip(&p, (uint64_t)begin);
+    for (int64_t i = begin; i < end; i += BLOCK) {
+        int64_t to = end - i < BLOCK ? end : i + BLOCK;
+        if (job->spec->kind != RANDOM_TRUNCATED) philox_block(&p, x, to - i);
+        philox_skip(&p, BLOCK);
+        fill_from(job, x, i, to);
     }
 }
 
