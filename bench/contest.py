@@ -28,8 +28,11 @@ class Contender:
         return self
 
     def send(self, seconds, steps=0):
-        self.process.stdin.write("%g %d\n" % (seconds, steps))
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write("%g %d\n" % (seconds, steps))
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has ended: its answer is missing, and its last words are told then
 
     def answer(self, timeout=90):
         return self._answer(timeout)
@@ -52,7 +55,10 @@ class Contender:
     def leave(self):
         """Tells it that no more lines come."""
         if not self.process.stdin.closed:
-            self.process.stdin.close()
+            try:
+                self.process.stdin.close()
+            except BrokenPipeError:
+                pass
 
     def close(self):
         self.leave()
@@ -125,14 +131,21 @@ class Team:
         self.close()
 
 
-def take_turns(contenders, seconds, rounds, steps=0):
-    """Windows of each contender, by name: a discarded one, then one in each round; the order turns around every round."""
-    for c in contenders.values():
-        c.run(seconds / 2, steps)
+def take_turns(contenders, seconds, rounds, steps=0, give_up=None):
+    """Windows of each contender, by name: a discarded one, then one in each round; the order turns around every round. give_up(name, error) tells whether the others go on
+    without one that fails."""
     windows = {name: [] for name in contenders}
-    for r in range(rounds):
-        for name in list(contenders)[::1 if r % 2 else -1]:
-            windows[name].append(contenders[name].run(seconds, steps))
+    for r in range(-1, rounds):
+        for name in list(windows)[::1 if r % 2 else -1]:
+            try:
+                window = contenders[name].run(seconds if r >= 0 else seconds / 2, steps)
+            except (RuntimeError, TimeoutError) as e:
+                if not give_up or not give_up(name, e):
+                    raise
+                del windows[name]
+                continue
+            if r >= 0:
+                windows[name].append(window)
     return windows
 
 

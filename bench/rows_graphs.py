@@ -127,7 +127,7 @@ def fits(kind, workers):
 
 def scale(s):
     """1 to 64 workers, each a process, that train a tiny model on one ps; TensorFlow as far as its servers fit in memory."""
-    memory, costs = {}, {}
+    memory, costs, theirs = {}, {}, {}
     for workers in WORKERS:
         left_out, crowds = {}, {}
         try:
@@ -145,7 +145,13 @@ def scale(s):
         if workers > 1:
             memory.update({n: c.kb_per_worker for n, c in crowds.items()})
         costs[workers] = [contest.step_us(w) for w in windows["rill"]]
+        if "tensorflow" in windows:
+            theirs[workers] = [contest.step_us(w) for w in windows["tensorflow"]]
         s.record_windows("scale%d" % workers, "scale", "%d worker%s, tiny model, each on its own: a step of all" % (workers, "s" * (workers > 1)), windows, watch, workers=workers, left_out=left_out)
+    if WORKERS[-1] not in theirs:
+        best = min(theirs, key=lambda w: contest.summary(theirs[w])["median"])
+        s.record("scale_best", "scale", "%d workers of Rill beside the number of workers at which TensorFlow is fastest: %d" % (WORKERS[-1], best), "µs",
+                 contest.compare({"rill": costs[WORKERS[-1]], "tensorflow": theirs[best]}, float), watch)
     s.record("scale_memory", "scale", "memory of the ps for each worker more", "KB", {"costs": {n: contest.summary([kb]) for n, kb in memory.items()}, "ratios": {}}, watch)
     one = contest.summary(costs[1])["median"]
     worst = max((costs[w] for w in WORKERS[1:]), key=lambda c: contest.summary(c)["median"])

@@ -102,6 +102,14 @@ class Stage:
     def take_turns(self, contenders, seconds=None, steps=0):
         """Waits for the contenders, lets them take turns, ends them: their windows by name, the watch, and why a peer was left out, by name."""
         left_out = {}
+
+        def give_up(name, error):
+            if name.split(" ")[0] in ("rill", "tensorflow"):
+                return False
+            print("%s is left out: %s" % (name, error), flush=True)
+            left_out[name] = "no answer in time" if isinstance(error, TimeoutError) else "it failed"
+            return True
+
         try:
             ready = {}
             for name, c in contenders.items():
@@ -109,12 +117,10 @@ class Stage:
                     c.wait_ready()
                     ready[name] = c
                 except (RuntimeError, TimeoutError) as e:
-                    if name in ("rill", "tensorflow"):
+                    if not give_up(name, e):
                         raise
-                    print("%s is left out: %s" % (name, e), flush=True)
-                    left_out[name] = "no answer in time" if isinstance(e, TimeoutError) else "it failed"
             with machine.Watch() as watch:
-                windows = contest.take_turns(ready, seconds or self.seconds, self.rounds, steps)
+                windows = contest.take_turns(ready, seconds or self.seconds, self.rounds, steps, give_up)
         finally:
             for c in contenders.values():
                 c.close()

@@ -7,8 +7,10 @@ import xml.etree.ElementTree
 from cluster_process import ROOT
 
 sys.path.insert(0, os.path.join(ROOT, "bench"))
+import contest
 import groups
 import report
+import stage
 
 DOCS = os.path.join(ROOT, "docs")
 
@@ -91,3 +93,38 @@ def test_the_clients_own_time_bounds_a_ratio(tmp_path):
     costs = {"rill": dict(COST, median=2000.0), "tensorflow": dict(COST, median=6000.0)}
     page = page_of(tmp_path, {"python_fetch_100MB": made_row("python", "fetch", 3.0, costs=costs, client={"rill": COST, "tensorflow": COST})})
     assert "fetch: 1.5 ms of 2 ms a step with Rill, 1.5 ms of 6 ms with TensorFlow. With a server that takes no time at all the ratio would be 4.0 at most." in page
+
+
+# ---- A run ----
+
+def contender(step, windows=1000):
+    """A process that measures as the real ones do; it ends after some windows."""
+    program = "import itertools, lines, sys, time\nsys.stdin = itertools.islice(sys.stdin, %d)\nlines.serve(lambda: %s, {})" % (windows, step)
+    return contest.Contender([sys.executable, "-c", program], {"PYTHONPATH": os.path.join(ROOT, "bench")})
+
+
+def test_contenders_take_turns_and_one_that_fails_is_left_out_and_told(tmp_path):
+    path = str(tmp_path / "benchmarks.json")
+    with stage.Stage(0.01, 3, path=path) as s:
+        contenders = {"rill": contender("time.sleep(0.001)"), "tensorflow": contender("time.sleep(0.01)"), "jax": contender("0", 2), "torch": contender("1 // 0")}
+        s.contest("local_mlp", "local", "title", contenders, with_cpu=False, left_out={"torch_compile": "not installed"})
+        s.finish_group("local_mlp")
+    kept = json.loads(read(path))
+    row = kept["rows"]["local_mlp"]
+    assert set(row["costs"]) == {"rill", "tensorflow"}
+    assert set(row["ratios"]) == {"tensorflow"} and row["costs"]["rill"]["least"] >= 1000
+    assert row["left_out"] == {"torch_compile": "not installed", "torch": "it failed", "jax": "it failed"}
+    assert all(c.process.returncode is not None for c in contenders.values())
+    report.write(kept, groups.GROUPS, str(tmp_path))
+    assert "torch.compile not measured: not installed" in read(tmp_path / "benchmarks.md")
+
+
+def test_rows_that_cannot_do_without_a_contender_fail(tmp_path):
+    with stage.Stage(0.01, 1, path=str(tmp_path / "benchmarks.json")) as s:
+        try:
+            s.contest("local_mlp", "local", "title", {"rill": contender("0"), "tensorflow": contender("0", 1)})
+        except RuntimeError:
+            pass
+        else:
+            raise AssertionError("it was recorded")
+        assert "local_mlp" not in s.results["rows"]
