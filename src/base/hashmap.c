@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/block_cache.h"
 #include "base/memory.h"
 
 static char tombstone; /* its address marks a removed slot */
@@ -25,6 +26,20 @@ static uint64_t mix(uint64_t x) {
     x ^= x >> 33;
     x *= 0xc4ceb9fe1a85ec53ull;
     return x ^ x >> 33;
+}
+
+/* Tables of a step come and go with it: small ones are kept for the next. */
+enum { KEPT_TABLE = 4096 };
+
+static void *table_new(size_t size) {
+    return size <= KEPT_TABLE ? block_zeroed(size) : xcalloc(1, size);
+}
+
+static void table_free(void *table, size_t size) {
+    if (size <= KEPT_TABLE)
+        block_free(table, size);
+    else
+        free(table);
 }
 
 /* The capacity a table needs before one more entry goes in: at most 2/3 full, tombstones counted. */
@@ -67,10 +82,10 @@ void *strmap_put(StrMap *m, Str key, void *value) {
     }
     size_t capacity = capacity_for(m->count, m->used, m->capacity);
     if (capacity != m->capacity || (m->used + 1) * 3 > capacity * 2) {
-        StrMap bigger = {xcalloc(capacity, sizeof *s), 0, 0, capacity};
+        StrMap bigger = {table_new(capacity * sizeof *s), 0, 0, capacity};
         for (size_t i = 0; i < m->capacity; i++)
             if (m->slots[i].value && m->slots[i].value != REMOVED) str_insert(&bigger, m->slots[i].key, m->slots[i].hash, m->slots[i].value);
-        free(m->slots);
+        table_free(m->slots, m->capacity * sizeof *m->slots);
         *m = bigger;
     }
     str_insert(m, key, hash, value);
@@ -99,7 +114,7 @@ bool strmap_next(const StrMap *m, size_t *at, Str *key, void **value) {
 }
 
 void strmap_clear(StrMap *m) {
-    free(m->slots);
+    table_free(m->slots, m->capacity * sizeof *m->slots);
     *m = (StrMap){0};
 }
 
@@ -134,10 +149,10 @@ void *intmap_put(IntMap *m, uint64_t key, void *value) {
     }
     size_t capacity = capacity_for(m->count, m->used, m->capacity);
     if (capacity != m->capacity || (m->used + 1) * 3 > capacity * 2) {
-        IntMap bigger = {xcalloc(capacity, sizeof *s), 0, 0, capacity};
+        IntMap bigger = {table_new(capacity * sizeof *s), 0, 0, capacity};
         for (size_t i = 0; i < m->capacity; i++)
             if (m->slots[i].value && m->slots[i].value != REMOVED) int_insert(&bigger, m->slots[i].key, m->slots[i].value);
-        free(m->slots);
+        table_free(m->slots, m->capacity * sizeof *m->slots);
         *m = bigger;
     }
     int_insert(m, key, value);
@@ -166,6 +181,6 @@ bool intmap_next(const IntMap *m, size_t *at, uint64_t *key, void **value) {
 }
 
 void intmap_clear(IntMap *m) {
-    free(m->slots);
+    table_free(m->slots, m->capacity * sizeof *m->slots);
     *m = (IntMap){0};
 }

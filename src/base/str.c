@@ -111,8 +111,16 @@ Str str_next(Str *rest, char sep) {
     return head;
 }
 
+static void reserve(StrBuf *b, size_t size) {
+    if (size <= b->cap) return;
+    char *lent = b->is_lent ? b->ptr : NULL;
+    if (lent) *b = (StrBuf){.len = b->len};
+    b->ptr = vec_reserve(b->ptr, &b->cap, size, 1);
+    if (lent) memcpy(b->ptr, lent, b->len);
+}
+
 void strbuf_add(StrBuf *b, Str s) {
-    b->ptr = vec_reserve(b->ptr, &b->cap, b->len + s.len + 1, 1);
+    reserve(b, b->len + s.len + 1);
     if (s.len) memcpy(b->ptr + b->len, s.ptr, s.len);
     b->len += s.len;
     b->ptr[b->len] = 0;
@@ -134,7 +142,7 @@ void strbuf_addf(StrBuf *b, const char *fmt, ...) {
     va_start(args, fmt);
     va_copy(again, args);
     int len = vsnprintf(NULL, 0, fmt, args);
-    b->ptr = vec_reserve(b->ptr, &b->cap, b->len + (size_t)len + 1, 1);
+    reserve(b, b->len + (size_t)len + 1);
     vsnprintf(b->ptr + b->len, (size_t)len + 1, fmt, again);
     b->len += (size_t)len;
     va_end(again);
@@ -142,12 +150,12 @@ void strbuf_addf(StrBuf *b, const char *fmt, ...) {
 }
 
 void strbuf_clear(StrBuf *b) {
-    free(b->ptr);
+    if (!b->is_lent) free(b->ptr);
     *b = (StrBuf){0};
 }
 
 char *strbuf_detach(StrBuf *b) {
-    char *text = b->ptr ? b->ptr : xstrdup("");
+    char *text = !b->ptr ? xstrdup("") : b->is_lent ? str_dup(strbuf_str(b)) : b->ptr;
     *b = (StrBuf){0};
     return text;
 }

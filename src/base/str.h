@@ -40,7 +40,13 @@ Str str_next(Str *rest, char sep);
 typedef struct StrBuf {
     char *ptr; /* always 0-terminated once anything was added */
     size_t len, cap;
+    bool is_lent; /* ptr is somebody's array; see strbuf_in */
 } StrBuf;
+
+/* Begins in an array of the caller, which must live as long as the text; goes to the heap when that is full. */
+static inline StrBuf strbuf_in(char *room, size_t size) {
+    return (StrBuf){.ptr = room, .cap = size, .is_lent = true};
+}
 
 void strbuf_add(StrBuf *b, Str s);
 void strbuf_addc(StrBuf *b, char c);

@@ -9,10 +9,17 @@
 #include "graph/graph_def.h"
 #include "runtime/evaluate.h"
 
+static void add_names(StrBuf *out, char mark, const Str *names, int count) {
+    for (int i = 0; i < count; i++) {
+        strbuf_addc(out, mark);
+        strbuf_add(out, names[i]);
+    }
+}
+
 void signature_key(const RunSignature *s, StrBuf *out) {
-    for (int i = 0; i < s->feed_count; i++) strbuf_addf(out, "<%.*s", STR_ARG(s->feeds[i]));
-    for (int i = 0; i < s->fetch_count; i++) strbuf_addf(out, ">%.*s", STR_ARG(s->fetches[i]));
-    for (int i = 0; i < s->target_count; i++) strbuf_addf(out, "!%.*s", STR_ARG(s->targets[i]));
+    add_names(out, '<', s->feeds, s->feed_count);
+    add_names(out, '>', s->fetches, s->fetch_count);
+    add_names(out, '!', s->targets, s->target_count);
 }
 
 static const Str *copy_strings(Arena *a, const Str *from, int count) {

@@ -32,5 +32,6 @@ typedef struct ClientGraphOptions {
 
 Error *client_graph_build(Graph *placed, const RunSignature *signature, Str key, const ClientGraphOptions *o, ClientGraph **out) MUST_CHECK;
 void client_graph_unref(ClientGraph *g);
+enum { SIGNATURE_KEY_ROOM = 1024 }; /* enough for most keys */
 void signature_key(const RunSignature *s, StrBuf *out);
 void signature_copy(Arena *a, const RunSignature *from, RunSignature *to);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/block_cache.h"
 #include "base/memory.h"
 #include "base/refcount.h"
 #include "cluster/worker_internal.h"
@@ -23,7 +24,8 @@ struct GraphRun {
     int64_t step_id;
     GraphRun *active_next, *active_prev; /* in the worker's list of runs under way */
     /* A whole run: what to report. */
-    char **recv_keys;
+    Str *recv_keys; /* one block with their text */
+    size_t recv_keys_size;
     int recv_count;
     RunGraphDone *done;
     void *arg;
@@ -36,8 +38,7 @@ struct GraphRun {
 };
 
 static void run_free(GraphRun *run) {
-    for (int i = 0; i < run->recv_count; i++) free(run->recv_keys[i]);
-    free(run->recv_keys);
+    block_free(run->recv_keys, run->recv_keys_size);
     step_stats_free(run->stats);
     executable_unref(run->executable);
     step_entry_unref(run->entry);
@@ -45,7 +46,7 @@ static void run_free(GraphRun *run) {
     cancel_clear(&run->cancel);
     error_free(run->end_error);
     pthread_mutex_destroy(&run->mutex);
-    free(run);
+    block_free(run, sizeof *run);
 }
 
 void graph_run_unref(GraphRun *run) {
@@ -100,11 +101,17 @@ void worker_cancel_runs(Worker *w, const WorkerSession *s, const Error *reason) 
 
 /* ---- Results ---- */
 
-static void result_clear(RunGraphResult *r) {
+static void result_init(RunGraphResult *r, int count) {
+    *r = (RunGraphResult){.count = count};
+    if (count) r->values = block_zeroed(sizeof *r->values * (size_t)count);
+}
+
+void run_graph_result_clear(RunGraphResult *r) {
     for (int i = 0; i < r->count; i++) tensor_unref(r->values[i]);
-    free(r->values);
+    block_free(r->values, sizeof *r->values * (size_t)r->count);
     strbuf_clear(&r->step_stats);
     strbuf_clear(&r->partition_graph);
+    *r = (RunGraphResult){0};
 }
 
 typedef struct Taken {
@@ -117,21 +124,20 @@ static void taken(void *arg, Error *err, Tensor *value, bool is_dead) {
     *(Taken *)arg = (Taken){err, value, is_dead, true};
 }
 
-static Error *not_valid(const char *key) {
+static Error *not_valid(Str key) {
     RendezvousKey parts = {0};
-    rendezvous_key_parse(str_of(key), &parts);
+    rendezvous_key_parse(key, &parts);
     return error_internal("The tensor returned for %.*s was not valid.", STR_ARG(parts.edge));
 }
 
 static Error *take_values(GraphRun *run, RunGraphResult *result) {
     Rendezvous *r = step_entry_rendezvous(run->entry);
     Error *err = NULL;
-    result->values = xcalloc((size_t)run->recv_count, sizeof *result->values);
-    result->count = run->recv_count;
+    result_init(result, run->recv_count);
     for (int i = 0; !err && i < run->recv_count; i++) {
         Taken t = {0};
-        rendezvous_recv(r, str_of(run->recv_keys[i]), taken, &t); /* the step is over: there now or never */
-        if (!t.came) rendezvous_withdraw(r, str_of(run->recv_keys[i]), &t);
+        rendezvous_recv(r, run->recv_keys[i], taken, &t); /* the step is over: there now or never */
+        if (!t.came) rendezvous_withdraw(r, run->recv_keys[i], &t);
         result->values[i] = t.value;
         if (t.err)
             err = t.err;
@@ -154,7 +160,7 @@ static void whole_run_ended(void *arg, Error *err) {
     if (!err) step_table_end(run->worker->steps, run->entry);
     leave_active(run);
     run->done(run->arg, err, &result);
-    result_clear(&result);
+    run_graph_result_clear(&result);
     graph_run_unref(run);
 }
 
@@ -163,7 +169,7 @@ static void whole_run_ended(void *arg, Error *err) {
 static Error *make_run(Worker *w, WorkerSession *s, const RunGraphRequest *request, GraphRun **out) {
     Executable *e = worker_session_graph(s, request->graph_handle);
     if (!e) return error_new(CODE_ABORTED, "Graph handle is not found: %.*s", STR_ARG(request->graph_handle));
-    GraphRun *run = xcalloc(1, sizeof *run);
+    GraphRun *run = block_zeroed(sizeof *run);
     refcount_init(&run->refs);
     pthread_mutex_init(&run->mutex, NULL);
     cancel_init(&run->cancel);
@@ -178,6 +184,22 @@ static Error *make_run(Worker *w, WorkerSession *s, const RunGraphRequest *reque
     if (request->record_timeline) run->stats = step_stats_new();
     *out = run;
     return NULL;
+}
+
+static void copy_recv_keys(GraphRun *run, const RunGraphRequest *request) {
+    size_t size = 0;
+    for (int i = 0; i < request->recv_count; i++) size += sizeof(Str) + request->recv_keys[i].len;
+    if (!size) return;
+    run->recv_keys_size = size;
+    run->recv_count = request->recv_count;
+    run->recv_keys = block_zeroed(size);
+    char *text = (char *)(run->recv_keys + run->recv_count);
+    for (int i = 0; i < run->recv_count; i++) {
+        Str key = request->recv_keys[i];
+        if (key.len) memcpy(text, key.ptr, key.len);
+        run->recv_keys[i] = (Str){text, key.len};
+        text += key.len;
+    }
 }
 
 static Error *send_values(GraphRun *run, const RunGraphRequest *request) {
@@ -212,8 +234,7 @@ GraphRun *worker_run_graph(Worker *w, WorkerSession *s, const RunGraphRequest *r
     GraphRun *run = NULL;
     Error *err = make_run(w, s, request, &run);
     if (!err) {
-        run->recv_keys = xcalloc((size_t)request->recv_count, sizeof *run->recv_keys);
-        for (; run->recv_count < request->recv_count; run->recv_count++) run->recv_keys[run->recv_count] = str_dup(request->recv_keys[run->recv_count]);
+        copy_recv_keys(run, request);
         run->done = done;
         run->arg = arg;
         err = send_values(run, request);
@@ -256,7 +277,7 @@ static void partial_advance(PartialCall *c, Error *err) {
     error_free(err);
     if (!last) return;
     c->done(c->arg, c->err, &c->result);
-    result_clear(&c->result);
+    run_graph_result_clear(&c->result);
     for (int i = 0; i < c->key_count; i++) free(c->keys[i].key);
     free(c->keys);
     graph_run_unref(c->run);
@@ -266,7 +287,7 @@ static void partial_advance(PartialCall *c, Error *err) {
 
 static void partial_value(void *arg, Error *err, Tensor *value, bool is_dead) {
     struct PartialKey *k = arg;
-    if (!err && is_dead) err = not_valid(k->key);
+    if (!err && is_dead) err = not_valid(str_of(k->key));
     k->call->result.values[k->index] = value;
     partial_advance(k->call, err);
 }
@@ -344,8 +365,7 @@ static GraphRun *run_partial(Worker *w, WorkerSession *s, const RunGraphRequest 
     c->done = done;
     c->arg = arg;
     c->waiting = 1 + request->recv_count + (request->is_last_partial ? 1 : 0);
-    c->result.values = xcalloc((size_t)request->recv_count, sizeof(Tensor *));
-    c->result.count = request->recv_count;
+    result_init(&c->result, request->recv_count);
     c->keys = xcalloc((size_t)request->recv_count, sizeof *c->keys);
     c->key_count = request->recv_count;
     for (int i = 0; i < request->recv_count; i++) c->keys[i] = (struct PartialKey){c, str_dup(request->recv_keys[i]), i};

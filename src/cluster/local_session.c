@@ -67,18 +67,23 @@ static void put_metadata(const RunReply *reply, StrBuf *out) {
     strbuf_add(out, strbuf_str(&reply->partition_graphs));
 }
 
+static Error *read_options(Str bytes, RunRequest *request) {
+    Pb__RunOptions *options = pb__run_options__unpack(NULL, bytes.len, (const uint8_t *)bytes.ptr);
+    if (!options) return error_invalid("Unparseable RunOptions proto");
+    request->trace = options->trace_level > 0;
+    request->partition_graphs = options->output_partition_graphs;
+    if (options->timeout_in_ms) request->timeout_ms = options->timeout_in_ms;
+    pb__run_options__free_unpacked(options, NULL);
+    return NULL;
+}
+
 static Error *run(ClientSession *base, const ClientStep *step, Tensor **fetches, StrBuf *metadata) {
     LocalSession *s = (LocalSession *)base;
-    Pb__RunOptions *options = pb__run_options__unpack(NULL, step->options.len, (const uint8_t *)step->options.ptr);
-    if (!options) return error_invalid("Unparseable RunOptions proto");
-    RunRequest request = {
-        .signature = step->signature,
-        .feeds = step->feeds,
-        .trace = options->trace_level > 0,
-        .partition_graphs = options->output_partition_graphs,
-        .timeout_ms = options->timeout_in_ms ? options->timeout_in_ms : base->timeout_ms,
-    };
-    pb__run_options__free_unpacked(options, NULL);
+    RunRequest request = {.signature = step->signature, .feeds = step->feeds, .timeout_ms = base->timeout_ms};
+    if (step->options.len) {
+        Error *err = read_options(step->options, &request);
+        if (err) return err;
+    }
     RunReply reply = {0};
     Error *err = step->partial_handle.len ? master_session_partial_run(s->session, step->partial_handle, &request, NULL, &reply)
                                           : master_session_run(s->session, &request, NULL, &reply);

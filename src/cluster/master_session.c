@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/block_cache.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "cluster/codec.h"
@@ -170,7 +171,8 @@ static Error *build_client_graph(MasterSession *s, const RunSignature *signature
 }
 
 Error *session_graph_for(MasterSession *s, const RunSignature *signature, bool partial, ClientGraph **out) {
-    StrBuf key = {0};
+    char room[SIGNATURE_KEY_ROOM];
+    StrBuf key = strbuf_in(room, sizeof room);
     if (partial) strbuf_addc(&key, '~');
     signature_key(signature, &key);
     *out = find_client_graph(s, strbuf_str(&key));
@@ -221,9 +223,14 @@ void master_session_close(MasterSession *s) {
 
 /* ---- Run ---- */
 
+void run_reply_init(RunReply *reply, int fetch_count) {
+    *reply = (RunReply){.fetch_count = fetch_count};
+    if (fetch_count) reply->fetches = block_zeroed(sizeof *reply->fetches * (size_t)fetch_count);
+}
+
 void run_reply_clear(RunReply *reply) {
     for (int i = 0; i < reply->fetch_count; i++) tensor_unref(reply->fetches[i]);
-    free(reply->fetches);
+    block_free(reply->fetches, sizeof *reply->fetches * (size_t)reply->fetch_count);
     strbuf_clear(&reply->step_stats);
     strbuf_clear(&reply->partition_graphs);
     *reply = (RunReply){0};
@@ -274,8 +281,7 @@ static void retire_step_id(MasterSession *s, int64_t graph_key, int64_t id, cons
 }
 
 static StepRound round_of(const ClientGraph *g, const RunRequest *request, ServerCall *call, RunReply *reply) {
-    reply->fetch_count = request->signature.fetch_count;
-    reply->fetches = xcalloc((size_t)reply->fetch_count, sizeof *reply->fetches);
+    run_reply_init(reply, request->signature.fetch_count);
     return (StepRound){
         .send_keys = g->feed_keys,
         .send_values = request->feeds,
@@ -330,7 +336,7 @@ typedef struct StartedStep {
 
 static void started_step_ended(void *arg, Error *err) {
     StartedStep started = *(StartedStep *)arg;
-    free(arg);
+    block_free(arg, sizeof started);
     end_step(started.session, started.step);
     started.done(started.arg, err);
     master_session_unref(started.session);
@@ -338,7 +344,8 @@ static void started_step_ended(void *arg, Error *err) {
 
 bool master_session_start(MasterSession *s, const RunRequest *request, ServerCall *call, RunReply *reply, RunDone *done, void *arg) {
     if (request->trace || request->partition_graphs || request->timeout_ms > 0 || request->collective_graph_key) return false;
-    StrBuf key = {0};
+    char room[SIGNATURE_KEY_ROOM];
+    StrBuf key = strbuf_in(room, sizeof room);
     signature_key(&request->signature, &key);
     ClientGraph *g = find_client_graph(s, strbuf_str(&key));
     strbuf_clear(&key);
@@ -350,7 +357,7 @@ bool master_session_start(MasterSession *s, const RunRequest *request, ServerCal
         done(arg, err);
     } else {
         StepRound round = round_of(g, request, call, reply);
-        StartedStep *started = xmalloc(sizeof *started);
+        StartedStep *started = block_zeroed(sizeof *started);
         *started = (StartedStep){master_session_ref(s), step, done, arg};
         step_run_start(step, &round, started_step_ended, started);
     }

@@ -41,6 +41,7 @@ Error *master_session_run(MasterSession *s, const RunRequest *request, ServerCal
  * not started. done runs exactly once, perhaps before this returns, and owns err; what request and reply point to must live until then. */
 typedef void RunDone(void *arg, Error *err);
 bool master_session_start(MasterSession *s, const RunRequest *request, ServerCall *call, RunReply *reply, RunDone *done, void *arg);
+void run_reply_init(RunReply *reply, int fetch_count); /* with room for the fetches */
 void run_reply_clear(RunReply *reply);
 
 Error *master_session_partial_setup(MasterSession *s, const RunSignature *signature, char **handle) MUST_CHECK;

@@ -104,8 +104,7 @@ Error *master_session_partial_run(MasterSession *s, Str handle, const RunRequest
     Error *err = check_partial(p, sig, send_keys, recv_keys, &is_last);
     bool checked = !err;
     if (checked) {
-        reply->fetch_count = sig->fetch_count;
-        reply->fetches = xcalloc((size_t)sig->fetch_count, sizeof *reply->fetches);
+        run_reply_init(reply, sig->fetch_count);
         StepRound round = {.send_keys = send_keys, .send_values = request->feeds, .send_count = sig->feed_count, .recv_keys = recv_keys,
                            .recv_values = reply->fetches, .recv_count = sig->fetch_count, .is_partial = true, .is_last = is_last,
                            .timeout_ms = request->timeout_ms, .call = call};

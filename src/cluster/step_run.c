@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/block_cache.h"
 #include "base/memory.h"
 #include "base/thread.h"
 #include "cluster/codec.h"
@@ -30,7 +31,6 @@ struct StepRun {
     ClientGraph *graph;
     int64_t id;
     StepRun *next;
-    TaskRun *tasks; /* by task; used where the graph has a part */
     GraphRun *local;
     StepRound round; /* under way */
     StepRoundDone *done;
@@ -40,16 +40,20 @@ struct StepRun {
     int pending;
     bool is_started, is_cancelling, failed;
     Error *cancel_reason;
+    TaskRun tasks[]; /* by task; used where the graph has a part */
 };
 
+static size_t size_for(const ClientGraph *g) {
+    return sizeof(StepRun) + sizeof(TaskRun) * (size_t)g->task_count;
+}
+
 StepRun *step_run_new(MasterSession *s, ClientGraph *g, int64_t step_id) {
-    StepRun *run = xcalloc(1, sizeof *run);
+    StepRun *run = block_zeroed(size_for(g));
     pthread_mutex_init(&run->mutex, NULL);
     run->session = master_session_ref(s);
     refcount_inc(&g->refs);
     run->graph = g;
     run->id = step_id;
-    run->tasks = xcalloc((size_t)g->task_count, sizeof *run->tasks);
     for (int i = 0; i < g->task_count; i++) run->tasks[i] = (TaskRun){.step = run, .task = i};
     return run;
 }
@@ -233,11 +237,7 @@ static void clear_round(StepRun *run) {
         error_free(t->err);
         t->err = NULL;
         message_clear(&t->reply);
-        for (int j = 0; j < t->result.count; j++) tensor_unref(t->result.values[j]);
-        free(t->result.values);
-        strbuf_clear(&t->result.step_stats);
-        strbuf_clear(&t->result.partition_graph);
-        t->result = (RunGraphResult){0};
+        run_graph_result_clear(&t->result);
     }
 }
 
@@ -319,8 +319,8 @@ void step_run_free(StepRun *run) {
     graph_run_unref(run->local);
     error_free(run->cancel_reason);
     pthread_mutex_destroy(&run->mutex);
+    size_t size = size_for(run->graph);
     client_graph_unref(run->graph);
     master_session_unref(run->session);
-    free(run->tasks);
-    free(run);
+    block_free(run, size);
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/block_cache.h"
 #include "base/hashmap.h"
 #include "base/memory.h"
 #include "cluster/worker_session.h"
@@ -41,7 +42,7 @@ void step_entry_unref(StepEntry *e) {
     if (!e || !refcount_dec(&e->refs)) return;
     rendezvous_unref(e->rendezvous);
     worker_session_unref(atomic_load(&e->session));
-    free(e);
+    block_free(e, sizeof *e);
 }
 
 Rendezvous *step_entry_rendezvous(StepEntry *e) {
@@ -69,7 +70,7 @@ StepEntry *step_table_get(StepTable *t, int64_t step_id) {
     pthread_mutex_lock(&t->mutex);
     StepEntry *e = intmap_get(&t->entries, (uint64_t)step_id + 1);
     if (!e) {
-        e = xcalloc(1, sizeof *e);
+        e = block_zeroed(sizeof *e);
         refcount_init(&e->refs);
         e->step_id = step_id;
         e->worker = t->worker;
@@ -83,9 +84,7 @@ StepEntry *step_table_get(StepTable *t, int64_t step_id) {
 
 static void drop(StepEntry *e) {
     if (!e) return;
-    Error *reason = error_derived(error_new(CODE_ABORTED, "Cleanup %lld", (long long)e->step_id));
-    rendezvous_abort(e->rendezvous, reason);
-    error_free(reason);
+    rendezvous_end(e->rendezvous);
     step_entry_unref(e);
 }
 

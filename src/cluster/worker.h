@@ -58,6 +58,7 @@ typedef struct RunGraphResult {
     StrBuf step_stats;      /* serialised StepStats, when recorded */
     StrBuf partition_graph; /* serialised GraphDef, when recorded */
 } RunGraphResult;
+void run_graph_result_clear(RunGraphResult *r);
 
 /* Owns err; borrows result, may take values out of it. */
 typedef void RunGraphDone(void *arg, Error *err, RunGraphResult *result);

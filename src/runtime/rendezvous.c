@@ -5,17 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/block_cache.h"
 #include "base/hashmap.h"
 #include "base/memory.h"
 
 typedef struct Meeting {
-    char *key;
-    size_t key_len;
     bool has_value, is_dead;
     Tensor *value;
     RecvDone *done; /* the waiter, when there is one */
     void *arg;
     struct Meeting *next; /* values sent again under the same key, in order */
+    size_t key_len;
+    char key[];
 } Meeting;
 
 struct Rendezvous {
@@ -26,10 +27,11 @@ struct Rendezvous {
     pthread_mutex_t mutex; /* guards all below */
     StrMap meetings;
     Error *aborted;
+    bool ended;
 };
 
 Rendezvous *rendezvous_new(int64_t step_id, RemoteRecv *remote, void *remote_arg) {
-    Rendezvous *r = xcalloc(1, sizeof *r);
+    Rendezvous *r = block_zeroed(sizeof *r);
     refcount_init(&r->refs);
     pthread_mutex_init(&r->mutex, NULL);
     r->step_id = step_id;
@@ -50,8 +52,7 @@ int64_t rendezvous_step_id(const Rendezvous *r) {
 static void meeting_free(Meeting *m) {
     if (!m) return;
     tensor_unref(m->value);
-    free(m->key);
-    free(m);
+    block_free(m, sizeof *m + m->key_len);
 }
 
 void rendezvous_unref(Rendezvous *r) {
@@ -68,12 +69,12 @@ void rendezvous_unref(Rendezvous *r) {
     strmap_clear(&r->meetings);
     error_free(r->aborted);
     pthread_mutex_destroy(&r->mutex);
-    free(r);
+    block_free(r, sizeof *r);
 }
 
 static Meeting *meeting_new(Str key) {
-    Meeting *m = xcalloc(1, sizeof *m);
-    m->key = str_dup(key);
+    Meeting *m = block_zeroed(sizeof *m + key.len);
+    if (key.len) memcpy(m->key, key.ptr, key.len);
     m->key_len = key.len;
     return m;
 }
@@ -96,10 +97,19 @@ static void remove_first_locked(Rendezvous *r, Meeting *first) {
     first->next = NULL;
 }
 
+static Error *over(const Rendezvous *r) {
+    return error_derived(error_new(CODE_ABORTED, "Cleanup %lld", (long long)r->step_id));
+}
+
+/* Why it takes nothing any more; NULL when it does. */
+static Error *refusal_locked(const Rendezvous *r) {
+    return r->ended ? over(r) : error_copy(r->aborted);
+}
+
 Error *rendezvous_send(Rendezvous *r, Str key, Tensor *value, bool is_dead) {
     pthread_mutex_lock(&r->mutex);
-    if (r->aborted) {
-        Error *err = error_copy(r->aborted);
+    Error *err = refusal_locked(r);
+    if (err) {
         pthread_mutex_unlock(&r->mutex);
         return err;
     }
@@ -122,8 +132,8 @@ Error *rendezvous_send(Rendezvous *r, Str key, Tensor *value, bool is_dead) {
 
 void rendezvous_recv(Rendezvous *r, Str key, RecvDone *done, void *arg) {
     pthread_mutex_lock(&r->mutex);
-    if (r->aborted) {
-        Error *err = error_copy(r->aborted);
+    Error *err = refusal_locked(r);
+    if (err) {
         pthread_mutex_unlock(&r->mutex);
         done(arg, err, NULL, false);
         return;
@@ -163,7 +173,7 @@ bool rendezvous_withdraw(Rendezvous *r, Str key, void *arg) {
 
 void rendezvous_recv_remote(Rendezvous *r, Str key, RecvDone *done, void *arg) {
     pthread_mutex_lock(&r->mutex);
-    Error *err = error_copy(r->aborted);
+    Error *err = refusal_locked(r);
     pthread_mutex_unlock(&r->mutex);
     if (!err && !r->remote) err = error_internal("Step %lld has no way to other tasks: %.*s", (long long)r->step_id, STR_ARG(key));
     if (err)
@@ -172,11 +182,13 @@ void rendezvous_recv_remote(Rendezvous *r, Str key, RecvDone *done, void *arg) {
         r->remote(r->remote_arg, r, key, done, arg);
 }
 
-void rendezvous_abort(Rendezvous *r, const Error *reason) {
+/* Aborts for the reason, or, when there is none, because the step is over. */
+static void stop(Rendezvous *r, const Error *reason) {
     pthread_mutex_lock(&r->mutex);
     StrMap meetings = {0};
-    if (!r->aborted) {
+    if (!r->aborted && !r->ended) {
         r->aborted = error_copy(reason);
+        r->ended = !reason;
         meetings = r->meetings;
         r->meetings = (StrMap){0};
     }
@@ -186,12 +198,20 @@ void rendezvous_abort(Rendezvous *r, const Error *reason) {
     while (strmap_next(&meetings, &at, NULL, &value)) {
         for (Meeting *m = value; m;) {
             Meeting *next = m->next;
-            if (m->done) m->done(m->arg, error_copy(reason), NULL, false);
+            if (m->done) m->done(m->arg, reason ? error_copy(reason) : over(r), NULL, false);
             meeting_free(m);
             m = next;
         }
     }
     strmap_clear(&meetings);
+}
+
+void rendezvous_abort(Rendezvous *r, const Error *reason) {
+    stop(r, reason);
+}
+
+void rendezvous_end(Rendezvous *r) {
+    stop(r, NULL);
 }
 
 bool rendezvous_is_empty(Rendezvous *r) {
@@ -203,7 +223,7 @@ bool rendezvous_is_empty(Rendezvous *r) {
 
 bool rendezvous_is_aborted(Rendezvous *r) {
     pthread_mutex_lock(&r->mutex);
-    bool aborted = r->aborted != NULL;
+    bool aborted = r->aborted || r->ended;
     pthread_mutex_unlock(&r->mutex);
     return aborted;
 }

@@ -25,6 +25,7 @@ void rendezvous_recv_remote(Rendezvous *r, Str key, RecvDone *done, void *arg);
 /* Withdraws a waiter registered with (key, arg); true when done will not be called. */
 bool rendezvous_withdraw(Rendezvous *r, Str key, void *arg);
 void rendezvous_abort(Rendezvous *r, const Error *reason);
+void rendezvous_end(Rendezvous *r); /* aborts because the step is over */
 bool rendezvous_is_empty(Rendezvous *r); /* nobody waits in it, and nothing waits for anybody */
 bool rendezvous_is_aborted(Rendezvous *r);
 

@@ -59,15 +59,21 @@ static void entry_free(Entry *e) {
     free(e);
 }
 
+enum { KEY_ROOM = 512 }; /* enough for most keys */
+
+static void put_key(const ResourceManager *m, Str container, Str name, const ResourceType *type, StrBuf *out) {
+    strbuf_add(out, container.len ? container : str_of(m->default_container));
+    strbuf_addc(out, 0);
+    strbuf_add(out, str_of(type->type_name));
+    strbuf_addc(out, 0);
+    strbuf_add(out, name);
+}
+
 static Entry *entry_new(const ResourceManager *m, Str container, Str name, const ResourceType *type) {
     if (!container.len) container = str_of(m->default_container);
     Entry *e = xcalloc(1, sizeof *e);
     StrBuf key = {0};
-    strbuf_add(&key, container);
-    strbuf_addc(&key, 0);
-    strbuf_add(&key, str_of(type->type_name));
-    strbuf_addc(&key, 0);
-    strbuf_add(&key, name);
+    put_key(m, container, name, type, &key);
     e->container_len = container.len;
     e->key_len = key.len;
     e->key = strbuf_detach(&key);
@@ -122,23 +128,27 @@ int64_t resource_count(ResourceManager *m) {
     return n;
 }
 
-static Resource *find(ResourceManager *m, const Entry *probe) {
+static Resource *find(ResourceManager *m, Str container, Str name, const ResourceType *type) {
+    char room[KEY_ROOM];
+    StrBuf key = strbuf_in(room, sizeof room);
+    put_key(m, container, name, type, &key);
     pthread_mutex_lock(&m->mutex);
-    Entry *e = strmap_get(&m->entries, entry_key(probe));
+    Entry *e = strmap_get(&m->entries, strbuf_str(&key));
     Resource *r = e ? e->resource : NULL;
     if (r) resource_ref(r);
     pthread_mutex_unlock(&m->mutex);
+    strbuf_clear(&key);
     return r;
 }
 
+static Error *not_found(const ResourceManager *m, Str container, Str name, const ResourceType *type) {
+    if (!container.len) container = str_of(m->default_container);
+    return error_not_found("Resource %.*s/%.*s/%s does not exist.", STR_ARG(container), STR_ARG(name), type->type_name);
+}
+
 Error *resource_find(ResourceManager *m, Str container, Str name, const ResourceType *type, Resource **out) {
-    Entry *probe = entry_new(m, container, name, type);
-    *out = find(m, probe);
-    Error *err = NULL;
-    if (!*out)
-        err = error_not_found("Resource %.*s/%.*s/%s does not exist.", (int)probe->container_len, probe->key, STR_ARG(name), type->type_name);
-    entry_free(probe);
-    return err;
+    *out = find(m, container, name, type);
+    return *out ? NULL : not_found(m, container, name, type);
 }
 
 /* Puts e into the map unless its key is there; the resource that is there, or NULL when e went in. */
@@ -156,26 +166,24 @@ static Resource *insert(ResourceManager *m, Entry *e) {
 
 Error *resource_find_or_create(ResourceManager *m, Str container, Str name, const ResourceType *type, ResourceCreate *create,
                                void *arg, Resource **out) {
-    Entry *e = entry_new(m, container, name, type);
-    Resource *r = find(m, e);
-    Error *err = NULL;
-    if (!r) {
-        err = create(arg, &r);
-        if (!err) {
-            e->resource = r;
-            resource_ref(r);
-            Resource *there = insert(m, e);
-            if (!there) {
-                *out = r;
-                return NULL;
-            }
-            resource_unref(r);
-            r = there;
-        }
+    Resource *r = find(m, container, name, type);
+    if (r) {
+        *out = r;
+        return NULL;
     }
-    entry_free(e);
-    if (!err) *out = r;
-    return err;
+    Error *err = create(arg, &r);
+    if (err) return err;
+    Entry *e = entry_new(m, container, name, type);
+    e->resource = r;
+    resource_ref(r);
+    Resource *there = insert(m, e);
+    if (there) { /* another was faster */
+        resource_unref(r);
+        r = there;
+        entry_free(e);
+    }
+    *out = r;
+    return NULL;
 }
 
 Error *resource_add(ResourceManager *m, Str container, Str name, Resource *r) {
@@ -197,12 +205,10 @@ Error *resource_delete(ResourceManager *m, Str container, Str name, const Resour
     pthread_mutex_lock(&m->mutex);
     Entry *e = strmap_remove(&m->entries, entry_key(probe));
     pthread_mutex_unlock(&m->mutex);
-    Error *err = NULL;
-    if (!e)
-        err = error_not_found("Resource %.*s/%.*s/%s does not exist.", (int)probe->container_len, probe->key, STR_ARG(name), type->type_name);
-    entry_free(e);
     entry_free(probe);
-    return err;
+    if (!e) return not_found(m, container, name, type);
+    entry_free(e);
+    return NULL;
 }
 
 /* ---- Variables ---- */

@@ -409,13 +409,13 @@ static Item take(Worklist *list) {
 static void run_list(void *arg) {
     Worklist *list = arg;
     work(list);
-    free(list);
+    block_free(list, sizeof *list);
 }
 
 /* Who starts a step also has to watch its deadline: after a while the rest goes to the pool. */
 static bool give_back(Worklist *list) {
     if (!list->lent_until || ++list->taken % LOOK_AT_CLOCK || clock_mono_ns() < list->lent_until) return false;
-    Worklist *rest = xmalloc(sizeof *rest);
+    Worklist *rest = block_zeroed(sizeof *rest);
     *rest = *list;
     rest->lent_until = 0;
     threadpool_post(list->step->context->pool, run_list, rest);
