@@ -71,30 +71,32 @@ static bool tell_binary(KernelContext *k, BinaryLoop *loop, ElementShapes shapes
     return k->loop != NULL;
 }
 
-Error *binary_run(KernelContext *k, BinaryLoop *loop) {
-    if (tell_binary(k, loop, ELEMENTS_BROADCAST)) return NULL;
+/* Both have the same number of elements; the result has the shape of the first. */
+static Error *run_together(KernelContext *k, BinaryLoop *loop) {
     Tensor *x = k->in[0], *y = k->in[1];
-    BroadcastPlan plan;
-    bool same = shape_eq(&x->shape, &y->shape);
-    Shape shape = x->shape;
-    if (!same) {
-        BroadcastInput inputs[2] = {{x->shape.rank, x->shape.dims}, {y->shape.rank, y->shape.dims}};
-        if (!broadcast_plan_init(&plan, inputs, 2)) return incompatible_shapes(&x->shape, &y->shape);
-        shape = shape_of(plan.out_rank, plan.out_dims);
-    }
-    Tensor *z = output_from_either(k, &shape);
+    Tensor *z = kernel_output_from(k, 0, tensor_is_unique(x) ? 0 : 1, &x->shape);
     if (!z) return NULL;
-    BinaryJob job = {loop, k->state, z->data, x->data, y->data, dtype_size(z->dtype), dtype_size(x->dtype), &plan};
-    threadpool_parallel_for(k->pool, z->count, GRAIN, same ? binary_range_same : binary_range, &job);
+    if (z->count == 1) {
+        loop(k->state, z->data, x->data, y->data, 1, 1, 1);
+        return NULL;
+    }
+    BinaryJob job = {loop, k->state, z->data, x->data, y->data, dtype_size(z->dtype), dtype_size(x->dtype), NULL};
+    threadpool_parallel_for(k->pool, z->count, GRAIN, binary_range_same, &job);
     return NULL;
 }
 
-static Error *run_together(KernelContext *k, BinaryLoop *loop) {
+Error *binary_run(KernelContext *k, BinaryLoop *loop) {
+    if (tell_binary(k, loop, ELEMENTS_BROADCAST)) return NULL;
     Tensor *x = k->in[0], *y = k->in[1];
-    Tensor *z = output_from_either(k, &x->shape);
+    if (shape_eq(&x->shape, &y->shape)) return run_together(k, loop);
+    BroadcastPlan plan;
+    BroadcastInput inputs[2] = {{x->shape.rank, x->shape.dims}, {y->shape.rank, y->shape.dims}};
+    if (!broadcast_plan_init(&plan, inputs, 2)) return incompatible_shapes(&x->shape, &y->shape);
+    Shape shape = shape_of(plan.out_rank, plan.out_dims);
+    Tensor *z = output_from_either(k, &shape);
     if (!z) return NULL;
-    BinaryJob job = {loop, k->state, z->data, x->data, y->data, dtype_size(z->dtype), dtype_size(x->dtype), NULL};
-    threadpool_parallel_for(k->pool, z->count, GRAIN, binary_range_same, &job);
+    BinaryJob job = {loop, k->state, z->data, x->data, y->data, dtype_size(z->dtype), dtype_size(x->dtype), &plan};
+    threadpool_parallel_for(k->pool, z->count, GRAIN, binary_range, &job);
     return NULL;
 }
 

@@ -77,6 +77,27 @@ static Error *find_kernel(Plan *p, PlanNode *n) {
     return err; /* plan_free clears the state also when init left it half filled */
 }
 
+/* ---- Constants ---- */
+
+/* A constant without control inputs is there before the step begins: who uses it need not wait for it. A Merge counts its inputs in its own way. */
+static bool is_bound(const Plan *p, const PlanNode *n, int input) {
+    const PlanNode *src = &p->nodes[n->node->inputs[input].node->id];
+    return src->constant && src->node->control_count == 0 && src->frame == n->frame && n->kind != KIND_MERGE;
+}
+
+static void bind_constants(Plan *p) {
+    for (int i = 0; i < p->node_count; i++) {
+        PlanNode *n = &p->nodes[i];
+        for (int j = 0; j < n->input_count; j++) {
+            if (!is_bound(p, n, j)) continue;
+            if (!n->constants) n->constants = arena_calloc(p->arena, (size_t)n->input_count, sizeof *n->constants);
+            /* With a reference of its own, so that nobody takes the constant's memory for his result. */
+            n->constants[j] = tensor_ref(p->nodes[n->node->inputs[j].node->id].constant);
+            n->pending--;
+        }
+    }
+}
+
 /* ---- Layout ---- */
 
 static Error *add_node(Plan *p, int id, const DeviceSet *devices) {
@@ -101,8 +122,12 @@ static void lay_out_frames(Plan *p) {
         n->slot = f->slot_count;
         f->slot_count += n->input_count;
     }
-    for (int i = 0; i < p->frame_count; i++) p->frames[i].nodes = arena_calloc(p->arena, (size_t)p->frames[i].node_count, sizeof(int));
-    for (int i = 0; i < p->node_count; i++) p->frames[p->nodes[i].frame].nodes[p->nodes[i].count_index] = i;
+    for (int i = 0; i < p->frame_count; i++) p->frames[i].pending = arena_calloc(p->arena, (size_t)p->frames[i].node_count, sizeof(int));
+    for (int i = 0; i < p->node_count; i++) p->frames[p->nodes[i].frame].pending[p->nodes[i].count_index] = p->nodes[i].pending;
+}
+
+static bool has_edge(const PlanNode *n, int input) {
+    return !n->constants || !n->constants[input];
 }
 
 /* Counts edges by (source, output), then places them; the last group of a node is its control edges. */
@@ -116,7 +141,8 @@ static void lay_out_edges(Plan *p) {
     p->edges = arena_calloc(p->arena, (size_t)total, sizeof *p->edges);
     for (int i = 0; i < p->node_count; i++) {
         const Node *n = p->nodes[i].node;
-        for (int j = 0; j < n->input_count; j++) p->nodes[n->inputs[j].node->id].edge_start[n->inputs[j].index + 1]++;
+        for (int j = 0; j < n->input_count; j++)
+            if (has_edge(&p->nodes[i], j)) p->nodes[n->inputs[j].node->id].edge_start[n->inputs[j].index + 1]++;
         for (int j = 0; j < n->control_count; j++) {
             PlanNode *src = &p->nodes[n->controls[j]->id];
             src->edge_start[src->output_count + 1]++;
@@ -134,12 +160,27 @@ static void lay_out_edges(Plan *p) {
         const Node *n = p->nodes[i].node;
         for (int j = 0; j < n->input_count + n->control_count; j++) {
             bool data = j < n->input_count;
+            if (data && !has_edge(&p->nodes[i], j)) continue;
             PlanNode *src = &p->nodes[data ? n->inputs[j].node->id : n->controls[j - n->input_count]->id];
             int group = src->edge_start[data ? n->inputs[j].index : src->output_count];
-            p->edges[group + fill[group]++] = (PlanEdge){i, data ? p->nodes[i].slot + j : -1};
+            bool is_only = p->nodes[i].pending == 1 && p->nodes[i].kind != KIND_MERGE;
+            p->edges[group + fill[group]++] = (PlanEdge){i, data ? p->nodes[i].slot + j : -1, is_only ? -1 : p->nodes[i].count_index};
         }
     }
     free(fill);
+}
+
+/* A constant without edges. */
+static bool is_idle(const PlanNode *n) {
+    return n->constant && n->edge_start[0] == n->edge_start[n->output_count + 1];
+}
+
+static void list_roots(Plan *p) {
+    p->roots = arena_calloc(p->arena, (size_t)p->node_count, sizeof(int));
+    for (int i = 0; i < p->node_count; i++)
+        if (p->nodes[i].pending == 0 && !is_idle(&p->nodes[i])) p->roots[p->root_count++] = i;
+    for (int i = 0; i < p->node_count; i++)
+        if (p->nodes[i].pending == 0 && is_idle(&p->nodes[i])) p->roots[p->root_count + p->constant_count++] = i;
 }
 
 Error *plan_build(Graph *take, const DeviceSet *devices, SessionState *session, Plan **out) {
@@ -160,6 +201,7 @@ Error *plan_build(Graph *take, const DeviceSet *devices, SessionState *session, 
         plan_free(p);
         return err;
     }
+    bind_constants(p);
     lay_out_frames(p);
     lay_out_edges(p);
     _Atomic int *costs = arena_calloc(p->arena, (size_t)p->node_count, sizeof *costs);
@@ -167,9 +209,7 @@ Error *plan_build(Graph *take, const DeviceSet *devices, SessionState *session, 
         atomic_init(&costs[i], -1);
         p->nodes[i].cost = &costs[i];
     }
-    p->roots = arena_calloc(p->arena, (size_t)p->node_count, sizeof(int));
-    for (int i = 0; i < p->node_count; i++)
-        if (p->nodes[i].pending == 0) p->roots[p->root_count++] = i;
+    list_roots(p);
     *out = p;
     return NULL;
 }
@@ -179,6 +219,7 @@ void plan_free(Plan *p) {
     for (int i = 0; i < p->node_count; i++) {
         PlanNode *n = &p->nodes[i];
         tensor_unref(n->constant);
+        for (int j = 0; n->constants && j < n->input_count; j++) tensor_unref(n->constants[j]);
         if (!n->state || is_shared(p, n)) continue;
         if (n->def->clear) n->def->clear(n->state);
         free(n->state);

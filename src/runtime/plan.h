@@ -14,8 +14,9 @@
 typedef enum NodeKind { KIND_PLAIN, KIND_CONST, KIND_MERGE, KIND_ENTER, KIND_EXIT, KIND_NEXT_ITERATION, KIND_CONTROL_TRIGGER } NodeKind;
 
 typedef struct PlanEdge {
-    int node; /* destination */
-    int slot; /* of its input, in its frame's slots; -1: control */
+    int node;  /* destination */
+    int slot;  /* of its input, in its frame's slots; -1: control */
+    int count; /* the destination's count_index; -1: it waits for nothing but this edge */
 } PlanEdge;
 
 typedef struct PlanNode {
@@ -29,6 +30,7 @@ typedef struct PlanNode {
     int count_index;  /* of its pending count among the nodes of the frame */
     int slot;         /* of its first input among the slots of the frame */
     int input_count, output_count;
+    Tensor **constants; /* (optional) by input: a constant that is always there, without an edge; NULL elements come by an edge */
     int pending;      /* edges to wait for before it can run; of a Merge: 1 + 2 * controls */
     int *edge_start;  /* [output_count + 2]: edges of output i are edges[edge_start[i] .. edge_start[i+1]); the last group is control */
     bool expensive;   /* the kernel says so */
@@ -43,7 +45,7 @@ typedef struct PlanFrame {
     Str name;
     int parent; /* -1 for the root */
     int node_count, slot_count;
-    int *nodes;      /* its nodes, by count_index */
+    int *pending;    /* of its nodes, by count_index */
     int enter_count; /* Enter nodes that lead to it */
 } PlanFrame;
 
@@ -57,7 +59,7 @@ typedef struct Plan {
     PlanFrame *frames; /* [0] is the root */
     int frame_count;
     int *roots; /* nodes that wait for nothing */
-    int root_count;
+    int root_count, constant_count; /* constants that nobody waits for follow the others: they are run only to be timed */
     bool has_control_flow; /* frames or merges: the general propagator */
 } Plan;
 

@@ -12,12 +12,6 @@
 #include "base/memory.h"
 #include "runtime/step_internal.h"
 
-void value_clear(Value *v) {
-    tensor_unref(v->tensor);
-    if (v->ref) resource_unref(&v->ref->base);
-    *v = (Value){0};
-}
-
 Value value_copy(const Value *v) {
     if (v->ref) resource_ref(&v->ref->base);
     return (Value){tensor_ref(v->tensor), v->ref};
@@ -47,7 +41,7 @@ static size_t iteration_size(const PlanFrame *pf) {
     return sizeof(Iteration) + sizeof(Value) * (size_t)pf->slot_count + 2 * sizeof(int) * (size_t)pf->node_count;
 }
 
-static Iteration *iteration_new(const Plan *plan, FrameState *f, int64_t number) {
+static Iteration *iteration_new(FrameState *f, int64_t number) {
     const PlanFrame *pf = f->plan;
     size_t slots = sizeof(Value) * (size_t)pf->slot_count, counts = sizeof(int) * (size_t)pf->node_count;
     char *block = block_zeroed(iteration_size(pf));
@@ -57,7 +51,7 @@ static Iteration *iteration_new(const Plan *plan, FrameState *f, int64_t number)
     it->slots = (Value *)(block + sizeof(Iteration));
     it->pending = (_Atomic int *)(block + sizeof(Iteration) + slots);
     it->dead = (_Atomic int *)(block + sizeof(Iteration) + slots + counts);
-    for (int i = 0; i < pf->node_count; i++) atomic_init(&it->pending[i], plan->nodes[pf->nodes[i]].pending);
+    for (int i = 0; i < pf->node_count; i++) atomic_init(&it->pending[i], pf->pending[i]);
     return it;
 }
 
@@ -83,7 +77,7 @@ static FrameState *frame_new(Step *step, int plan_index, FrameState *parent, Ite
     f->pending_enters = f->plan->enter_count;
     f->iteration_capacity = (size_t)parallel + 1;
     f->iterations = block_zeroed(f->iteration_capacity * sizeof *f->iterations);
-    *iteration_at(f, 0) = iteration_new(step->plan, f, 0);
+    *iteration_at(f, 0) = iteration_new(f, 0);
     f->outstanding_iterations = 1;
     return f;
 }
@@ -107,6 +101,15 @@ void frame_free(FrameState *f) {
     free(f->invariants);
     free(f->dead_exits);
     block_free(f, sizeof *f);
+}
+
+void frame_free_root(Step *step) {
+    Iteration **only = &step->root->iterations[0];
+    if (*only && !step->plan->has_control_flow && !atomic_load(&step->failed)) { /* every node has taken what was in its slots */
+        block_free(*only, iteration_size(step->root->plan));
+        *only = NULL;
+    }
+    frame_free(step->root);
 }
 
 /* ---- The hash that names a frame in every task ---- */
@@ -142,20 +145,22 @@ static uint64_t combine(uint64_t a, uint64_t b) {
 /* ---- The simple way ---- */
 
 static void simple_edge(const Plan *plan, Iteration *it, const PlanEdge *e, bool dead, ReadyList *ready) {
-    const PlanNode *dst = &plan->nodes[e->node];
-    if (dead) atomic_store_explicit(&it->dead[dst->count_index], 1, memory_order_relaxed);
-    if (atomic_fetch_sub_explicit(&it->pending[dst->count_index], 1, memory_order_acq_rel) != 1) return;
-    bool any_dead = atomic_load_explicit(&it->dead[dst->count_index], memory_order_relaxed) && dst->kind != KIND_CONTROL_TRIGGER;
-    ready_add(ready, (Item){e->node, any_dead, it});
+    if (e->count >= 0) {
+        if (dead) atomic_store_explicit(&it->dead[e->count], 1, memory_order_relaxed);
+        if (atomic_fetch_sub_explicit(&it->pending[e->count], 1, memory_order_acq_rel) != 1) return;
+        dead = atomic_load_explicit(&it->dead[e->count], memory_order_relaxed);
+    }
+    ready_add(ready, (Item){e->node, dead && plan->nodes[e->node].kind != KIND_CONTROL_TRIGGER, it});
 }
 
-/* Puts the value of an output into the slots of its data consumers; the last one gets the value itself. */
-static void deliver(const Plan *plan, const PlanEdge *e, int count, Value *value, Value *slots) {
-    (void)plan;
-    for (int i = 0; i < count; i++) {
-        slots[e[i].slot] = i + 1 < count ? value_copy(value) : *value;
+/* Moves the value of an output into the slots of its data consumers. */
+static void deliver(const PlanEdge *e, int count, Value *value, Value *slots) {
+    if (!count) {
+        value_clear(value);
+        return;
     }
-    if (count) *value = (Value){0};
+    for (int i = 1; i < count; i++) slots[e[i].slot] = value_copy(value);
+    slots[e[0].slot] = *value;
 }
 
 static void propagate_simple(Step *step, Item item, Value *outputs, ReadyList *ready) {
@@ -165,7 +170,7 @@ static void propagate_simple(Step *step, Item item, Value *outputs, ReadyList *r
         const PlanEdge *e = plan->edges + n->edge_start[i];
         int count = n->edge_start[i + 1] - n->edge_start[i];
         bool dead = value_is_dead(&outputs[i]);
-        deliver(plan, e, count, &outputs[i], item.iteration->slots);
+        deliver(e, count, &outputs[i], item.iteration->slots);
         for (int j = 0; j < count; j++) simple_edge(plan, item.iteration, &e[j], dead, ready);
     }
     const PlanEdge *e = plan->edges + n->edge_start[n->output_count];
@@ -226,7 +231,7 @@ static void activate_all_locked(const Plan *plan, int node, bool dead, const Val
 
 static void increment_iteration_locked(const Plan *plan, FrameState *f, ReadyList *ready) {
     f->iteration_count++;
-    Iteration *it = iteration_new(plan, f, f->iteration_count);
+    Iteration *it = iteration_new(f, f->iteration_count);
     *iteration_at(f, f->iteration_count) = it;
     f->outstanding_iterations++;
     f->dead_exit_count = 0;
@@ -348,10 +353,11 @@ static void propagate_general(Step *step, Item item, Value *outputs, ReadyList *
 }
 
 void propagate(Step *step, Item item, Value *outputs, ReadyList *ready) {
-    if (step->plan->has_control_flow)
-        propagate_general(step, item, outputs, ready);
-    else
+    if (!step->plan->has_control_flow) {
         propagate_simple(step, item, outputs, ready);
+        return;
+    }
+    propagate_general(step, item, outputs, ready);
     const PlanNode *n = &step->plan->nodes[item.node];
     for (int i = 0; i < n->output_count; i++) value_clear(&outputs[i]);
 }

@@ -52,6 +52,7 @@ static _Thread_local Worklist *current;
 static _Thread_local bool is_lent;      /* between step_lend_begin and step_lend_end */
 static _Thread_local Running *lent_to; /* what ended meanwhile */
 
+/* Room for inputs, which gather_inputs fills, and empty outputs. */
 static void point_arrays(Running *r, int inputs, int outputs) {
     if (inputs > INLINE_ARGS || outputs > INLINE_ARGS) {
         size_t pointers = 2 * (size_t)(inputs + outputs);
@@ -69,11 +70,12 @@ static void point_arrays(Running *r, int inputs, int outputs) {
     r->k.out = r->room_tensors + INLINE_ARGS;
     r->k.ref = r->room_refs;
     r->k.out_ref = r->room_refs + INLINE_ARGS;
-    memset(r->inputs, 0, sizeof(Value) * (size_t)inputs);
-    memset(r->k.in, 0, sizeof(void *) * (size_t)inputs);
-    memset(r->k.ref, 0, sizeof(void *) * (size_t)inputs);
-    memset(r->k.out, 0, sizeof(void *) * (size_t)outputs);
-    memset(r->k.out_ref, 0, sizeof(void *) * (size_t)outputs);
+    r->k.out[0] = NULL;
+    r->k.out_ref[0] = NULL;
+    for (int i = 1; i < outputs; i++) {
+        r->k.out[i] = NULL;
+        r->k.out_ref[i] = NULL;
+    }
 }
 
 KernelContext *kernel_defer(KernelContext *k) {
@@ -116,22 +118,35 @@ static void fail(Step *step, Error *err) {
 
 /* ---- One node ---- */
 
+/* Input i comes from a variable: the node wants the variable or its value. */
+static Error *gather_ref(Running *r, const PlanNode *n, int i) {
+    Value *v = &r->inputs[i];
+    if (dtype_is_ref(n->node->input_types[i])) {
+        r->k.ref[i] = v->ref;
+        return NULL;
+    }
+    v->tensor = variable_read(v->ref);
+    if (v->tensor || (n->node->info->flags & OP_UNINITIALIZED_INPUT)) return NULL;
+    return error_new(CODE_FAILED_PRECONDITION, "Attempting to use uninitialized value %s", v->ref->name);
+}
+
 static Error *gather_inputs(Running *r, const PlanNode *n) {
     Value *slots = r->item.iteration->slots + n->slot;
+    Error *err = NULL;
     for (int i = 0; i < n->input_count; i++) {
-        r->inputs[i] = slots[i];
-        slots[i] = (Value){0};
         Value *v = &r->inputs[i];
-        if (v->ref && !dtype_is_ref(n->node->input_types[i])) {
-            v->tensor = variable_read(v->ref);
-            if (!v->tensor && !(n->node->info->flags & OP_UNINITIALIZED_INPUT))
-                return error_new(CODE_FAILED_PRECONDITION, "Attempting to use uninitialized value %s", v->ref->name);
-        } else {
-            r->k.ref[i] = v->ref;
+        r->k.ref[i] = NULL;
+        if (n->constants && n->constants[i]) { /* the plan's: nothing to give back */
+            *v = (Value){0};
+            r->k.in[i] = n->constants[i];
+            continue;
         }
+        *v = slots[i];
+        slots[i] = (Value){0};
+        if (v->ref && !err) err = gather_ref(r, n, i);
         r->k.in[i] = v->tensor;
     }
-    return NULL;
+    return err;
 }
 
 static void clear_running(Running *r) {
@@ -234,7 +249,7 @@ static void finish_step(Step *step) {
     StepDone *done = step->done;
     void *arg = step->done_arg;
     Error *err = step->error;
-    frame_free(step->root);
+    frame_free_root(step);
     done(arg, err);
     atomic_store_explicit(&step->finished, true, memory_order_release);
     step_unref(step);
@@ -379,10 +394,12 @@ static void spread(Worklist *list, size_t from) {
     bool busy = false; /* an expensive node is already kept here */
     size_t kept = from;
     if (threadpool_size(list->step->context->pool) == 1) return; /* nobody else to do it */
-    for (size_t i = list->head; i < from; i++) busy |= is_worth_sharing(plan, list->queue.items[i].node);
+    bool looked = false;
     for (size_t i = from; i < list->queue.count; i++) {
         Item item = list->queue.items[i];
         bool expensive = !item.dead && is_worth_sharing(plan, item.node);
+        for (size_t j = list->head; expensive && !looked && j < from; j++) busy |= is_worth_sharing(plan, list->queue.items[j].node);
+        looked |= expensive;
         if (expensive && busy) {
             share_item(list->step, item);
             continue;
@@ -488,8 +505,9 @@ void step_start(const Plan *plan, StepContext *context, const StepIo *io, StepDo
     step->root = frame_new_root(step);
     Worklist list = {.step = step, .lent_until = clock_mono_ns() + LENT_NS};
     Iteration *root = step->root->iterations[0];
-    for (int i = 0; i < plan->root_count; i++) ready_add(&list.queue, (Item){plan->roots[i], false, root});
-    root->outstanding_nodes = plan->root_count;
+    int root_count = plan->root_count + (context->stats ? plan->constant_count : 0);
+    for (int i = 0; i < root_count; i++) ready_add(&list.queue, (Item){plan->roots[i], false, root});
+    root->outstanding_nodes = root_count;
     atomic_init(&step->in_flight, (int64_t)list.queue.count);
     if (!cancel_watch(context->cancel, &step->watch, cancelled, step)) cancelled(step);
     if (list.queue.count == 0) {

@@ -15,7 +15,11 @@ typedef struct Value {
 static inline bool value_is_dead(const Value *v) {
     return !v->tensor && !v->ref;
 }
-void value_clear(Value *v);
+static inline void value_clear(Value *v) {
+    if (v->tensor) tensor_unref(v->tensor);
+    if (v->ref) resource_unref(&v->ref->base);
+    *v = (Value){0};
+}
 Value value_copy(const Value *v); /* with its own references */
 
 typedef struct FrameState FrameState;
@@ -90,5 +94,6 @@ typedef struct Step {
 /* propagate.c */
 FrameState *frame_new_root(Step *step);
 void frame_free(FrameState *f); /* with its children and what they still hold */
+void frame_free_root(Step *step); /* the same */
 /* Hands the outputs of a finished item to their consumers (taking the values) and lists what became ready. */
 void propagate(Step *step, Item item, Value *outputs, ReadyList *ready);

@@ -82,26 +82,41 @@ static void destroy_elements(Buffer *b) {
     }
 }
 
-/* The header and the elements are one allocation; the elements start at the next multiple of 64. */
-enum { HEADER = (sizeof(Buffer) + 63) / 64 * 64 };
+/* A buffer, the tensor it was made for and the elements are one allocation; the elements start at the next multiple of 64. */
+typedef struct Header {
+    Buffer buffer; /* first */
+    Tensor tensor;
+} Header;
+enum { HEADER = (sizeof(Header) + 63) / 64 * 64 };
+
+/* The only holder need not write to the count: nobody else can count any more. */
+static bool drop(RefCount *refs) {
+    return refcount_is_one(refs) || refcount_dec(refs);
+}
 
 static void buffer_unref(Buffer *b) {
-    if (!refcount_dec(&b->refs)) return;
+    if (!drop(&b->refs)) return;
     destroy_elements(b);
     if (b->release) b->release(b->owner);
     block_free(b, b->block);
 }
 
-static Tensor *make(DataType dtype, const Shape *shape, Buffer *buffer, void *data) {
-    Tensor *t = block_alloc(sizeof *t);
-    if (!t) abort();
+static Tensor *fill(Tensor *t, DataType dtype, const Shape *shape, int64_t count, Buffer *buffer, void *data) {
     refcount_init(&t->refs);
     t->dtype = dtype;
-    t->shape = *shape;
-    t->count = shape_count(shape);
+    t->shape.rank = shape->rank;
+    for (int i = 0; i < shape->rank; i++) t->shape.dims[i] = shape->dims[i];
+    t->count = count;
     t->buffer = buffer;
     t->data = data;
     return t;
+}
+
+/* Of a new block of HEADER bytes and those of the elements. */
+static Tensor *fill_header(Header *h, DataType dtype, const Shape *shape, int64_t count, size_t size) {
+    h->buffer = (Buffer){.size = size, .block = HEADER + size, .data = (char *)h + HEADER, .dtype = dtype, .count = count};
+    refcount_init(&h->buffer.refs);
+    return fill(&h->tensor, dtype, shape, count, &h->buffer, h->buffer.data);
 }
 
 /* What the machine has; the system would promise more and kill us when it is used. */
@@ -121,25 +136,25 @@ Error *tensor_new(DataType dtype, const Shape *shape, Tensor **out) {
     if (!dtype_is_valid((int)dtype) || dtype_is_ref(dtype)) return error_internal("Tensor of type %d", (int)dtype);
     int64_t count = shape_count(shape);
     int64_t size;
-    Buffer *b = NULL;
+    Header *h = NULL;
     if (!__builtin_mul_overflow(count, (int64_t)dtype_size(dtype), &size) && size <= memory_size())
-        b = block_alloc(HEADER + (size_t)size);
-    if (!b) {
+        h = block_alloc(HEADER + (size_t)size);
+    if (!h) {
         char *text = shape_str(shape);
         err = error_new(CODE_RESOURCE_EXHAUSTED, "OOM when allocating tensor with shape%s and type %s", text, dtype_name(dtype));
         free(text);
         return err;
     }
-    *b = (Buffer){.size = (size_t)size, .block = HEADER + (size_t)size, .data = (char *)b + HEADER, .dtype = dtype, .count = count};
-    refcount_init(&b->refs);
-    if (!dtype_is_plain(dtype)) memset(b->data, 0, (size_t)size);
-    *out = make(dtype, shape, b, b->data);
+    *out = fill_header(h, dtype, shape, count, (size_t)size);
+    if (!dtype_is_plain(dtype)) memset(h->buffer.data, 0, (size_t)size);
     return NULL;
 }
 
 Tensor *tensor_alias(const Tensor *t, DataType dtype, const Shape *shape) {
+    Tensor *alias = block_alloc(sizeof *alias);
+    if (!alias) abort();
     refcount_inc(&t->buffer->refs);
-    return make(dtype, shape, t->buffer, t->data);
+    return fill(alias, dtype, shape, shape_count(shape), t->buffer, t->data);
 }
 
 Tensor *tensor_rows(const Tensor *t, int64_t from, int64_t to) {
@@ -151,12 +166,13 @@ Tensor *tensor_rows(const Tensor *t, int64_t from, int64_t to) {
 }
 
 Tensor *tensor_wrap(DataType dtype, const Shape *shape, void *data, void (*release)(void *), void *owner) {
-    Buffer *b = block_alloc(sizeof *b);
-    if (!b) abort();
-    *b = (Buffer){.size = (size_t)shape_count(shape) * dtype_size(dtype), .block = sizeof *b, .data = data, .dtype = dtype,
-                  .count = shape_count(shape), .release = release, .owner = owner};
-    refcount_init(&b->refs);
-    return make(dtype, shape, b, data);
+    Header *h = block_alloc(sizeof *h);
+    if (!h) abort();
+    int64_t count = shape_count(shape);
+    h->buffer = (Buffer){.size = (size_t)count * dtype_size(dtype), .block = sizeof *h, .data = data, .dtype = dtype,
+                         .count = count, .release = release, .owner = owner};
+    refcount_init(&h->buffer.refs);
+    return fill(&h->tensor, dtype, shape, count, &h->buffer, data);
 }
 
 Error *tensor_copy(const Tensor *t, Tensor **out) {
@@ -171,9 +187,10 @@ Tensor *tensor_ref(Tensor *t) {
 }
 
 void tensor_unref(Tensor *t) {
-    if (!t || !refcount_dec(&t->refs)) return;
-    buffer_unref(t->buffer);
-    block_free(t, sizeof *t);
+    if (!t || !drop(&t->refs)) return;
+    Buffer *b = t->buffer;
+    if (t != &((Header *)b)->tensor) block_free(t, sizeof *t);
+    buffer_unref(b);
 }
 
 bool tensor_is_unique(const Tensor *t) {
@@ -191,12 +208,11 @@ void tensor_normalize_bools(Tensor *t) {
 }
 
 static Tensor *scalar(DataType dtype, const void *value) {
-    Buffer *b = block_alloc(HEADER + dtype_size(dtype));
-    if (!b) abort();
-    *b = (Buffer){.size = dtype_size(dtype), .block = HEADER + dtype_size(dtype), .data = (char *)b + HEADER, .dtype = dtype, .count = 1};
-    refcount_init(&b->refs);
-    memcpy(b->data, value, dtype_size(dtype));
-    return make(dtype, &SHAPE_SCALAR, b, b->data);
+    Header *h = block_alloc(HEADER + dtype_size(dtype));
+    if (!h) abort();
+    Tensor *t = fill_header(h, dtype, &SHAPE_SCALAR, 1, dtype_size(dtype));
+    memcpy(t->data, value, dtype_size(dtype));
+    return t;
 }
 
 Tensor *tensor_scalar_f32(float v) {

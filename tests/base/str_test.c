@@ -138,12 +138,31 @@ static void characters_are_coded_as_utf8(void **state) {
     assert_int_equal(str_utf8_length(STR("\xff"), 0), 0);
 }
 
+static void a_buffer_may_begin_in_an_array(void **state) {
+    (void)state;
+    char room[8];
+    StrBuf b = strbuf_in(room, sizeof room);
+    strbuf_add(&b, STR("seven.."));
+    assert_ptr_equal(b.ptr, room);
+    strbuf_addf(&b, "%d", 8);
+    assert_ptr_not_equal(b.ptr, room);
+    assert_string_equal(b.ptr, "seven..8");
+    strbuf_clear(&b);
+    b = strbuf_in(room, sizeof room);
+    strbuf_addc(&b, 'x');
+    char *text = strbuf_detach(&b);
+    assert_ptr_not_equal(text, room);
+    assert_string_equal(text, "x");
+    free(text);
+    strbuf_clear(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(base64_is_coded_with_and_without_padding),
         cmocka_unit_test(characters_are_coded_as_utf8),
         cmocka_unit_test(comparing_and_cutting), cmocka_unit_test(taking_parts_off_the_front), cmocka_unit_test(whole_numbers_only),
-        cmocka_unit_test(hashes_differ), cmocka_unit_test(a_buffer_grows), cmocka_unit_test(an_arena_holds_until_it_is_freed),
+        cmocka_unit_test(hashes_differ), cmocka_unit_test(a_buffer_grows), cmocka_unit_test(a_buffer_may_begin_in_an_array), cmocka_unit_test(an_arena_holds_until_it_is_freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

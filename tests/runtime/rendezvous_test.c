@@ -107,6 +107,29 @@ static void an_abort_reaches_all_and_the_first_reason_stays(void **state) {
     rendezvous_unref(r);
 }
 
+static void the_end_of_a_step_turns_all_away(void **state) {
+    (void)state;
+    Rendezvous *r = rendezvous_new(7, NULL, NULL);
+    Got waiting = {0}, later = {0};
+    rendezvous_recv(r, STR("k"), got, &waiting);
+    send_i32(r, "unread", 1);
+    rendezvous_end(r);
+    assert_true(rendezvous_is_aborted(r));
+    assert_true(rendezvous_is_empty(r));
+    rendezvous_recv(r, STR("unread"), got, &later);
+    assert_int_equal(waiting.calls, 1);
+    assert_true(waiting.err->derived);
+    expect_error(waiting.err, CODE_ABORTED, "Cleanup 7");
+    expect_error(later.err, CODE_ABORTED, "Cleanup 7");
+    Error *late = error_invalid("late");
+    rendezvous_abort(r, late); /* the first reason stays */
+    error_free(late);
+    Tensor *t = tensor_scalar_i32(1);
+    expect_error(rendezvous_send(r, STR("x"), t, false), CODE_ABORTED, "Cleanup 7");
+    tensor_unref(t);
+    rendezvous_unref(r);
+}
+
 static void who_withdraws_is_not_called(void **state) {
     (void)state;
     Rendezvous *r = rendezvous_new(1, NULL, NULL);
@@ -337,7 +360,7 @@ static void a_variable_is_copied_before_it_changes_under_a_reader(void **state) 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(either_may_come_first), cmocka_unit_test(values_of_one_key_come_in_order), cmocka_unit_test(a_dead_value_arrives_without_a_tensor),
-        cmocka_unit_test(an_abort_reaches_all_and_the_first_reason_stays), cmocka_unit_test(who_withdraws_is_not_called),
+        cmocka_unit_test(an_abort_reaches_all_and_the_first_reason_stays), cmocka_unit_test(the_end_of_a_step_turns_all_away), cmocka_unit_test(who_withdraws_is_not_called),
         cmocka_unit_test(without_a_way_to_other_tasks_a_remote_receive_fails), cmocka_unit_test(keys_are_taken_apart),
         cmocka_unit_test(senders_and_receivers_in_many_threads), cmocka_unit_test(watchers_are_told_once),
         cmocka_unit_test(leaving_and_being_told_never_overlap), cmocka_unit_test(resources_are_found_by_container_and_name),
