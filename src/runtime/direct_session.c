@@ -27,6 +27,7 @@ struct DirectSession {
     SessionState *state;
     PassOptions passes;
     ThreadPool *pool, *blocking;
+    StepStats *stats; /* (optional) */
     _Atomic int64_t next_step;
     pthread_mutex_t mutex; /* guards compiled */
     StrMap compiled;
@@ -55,6 +56,10 @@ Error *direct_session_new(Str graph_def, int threads, DirectSession **out) {
 
 void direct_session_set_passes(DirectSession *s, const PassOptions *passes) {
     s->passes = *passes;
+}
+
+void direct_session_trace(DirectSession *s, StepStats *stats) {
+    s->stats = stats;
 }
 
 void direct_session_free(DirectSession *s) {
@@ -177,7 +182,7 @@ Error *direct_session_run(DirectSession *s, const RunSignature *sig, Tensor *con
     cancel_init(&cancel);
     Waiter w = {.err = NULL};
     latch_init(&w.done, 1);
-    executable_run(e, &(RunOptions){.step_id = step_id, .rendezvous = r, .cancel = &cancel, .pool = s->pool, .blocking = s->blocking}, step_ended, &w);
+    executable_run(e, &(RunOptions){.step_id = step_id, .rendezvous = r, .cancel = &cancel, .pool = s->pool, .blocking = s->blocking, .stats = s->stats}, step_ended, &w);
     if (!latch_wait_for(&w.done, timeout_ms ? timeout_ms : -1)) {
         Error *late = error_new(CODE_DEADLINE_EXCEEDED, "Step did not end within %lld ms", (long long)timeout_ms);
         rendezvous_abort(r, late);

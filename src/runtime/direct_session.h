@@ -3,11 +3,13 @@
 #include "base/error.h"
 #include "graph/prune.h"
 #include "passes/pass.h"
+#include "runtime/step_stats.h"
 #include "tensor/tensor.h"
 
 typedef struct DirectSession DirectSession;
 
 Error *direct_session_new(Str graph_def, int threads, DirectSession **out) MUST_CHECK;
+void direct_session_trace(DirectSession *s, StepStats *stats); /* borrowed: filled by the steps that follow, until it is NULL */
 void direct_session_set_passes(DirectSession *s, const PassOptions *passes); /* before its first run; else all run */
 void direct_session_free(DirectSession *s); /* no run may be under way */
 

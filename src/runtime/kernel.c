@@ -124,6 +124,7 @@ Tensor *kernel_output_from(KernelContext *k, int i, int in, const Shape *shape) 
     if (k->error || !t || k->ref[in] || !tensor_is_unique(t) || !dtype_is_plain(type) || !dtype_is_plain(t->dtype) ||
         dtype_size(type) != dtype_size(t->dtype) || t->count != shape_count(shape))
         return kernel_output(k, i, shape);
+    if (k->step && k->step->stats) step_stats_add_forwarded(k->step->stats);
     if (t->dtype == type && (&t->shape == shape || shape_eq(&t->shape, shape))) {
         kernel_set_output(k, i, tensor_ref(t));
         return t;

@@ -273,6 +273,24 @@ static bool is_worth_sharing(const Plan *plan, int node) {
     return cost < 0 || cost >= WORTH_SHARING_NS;
 }
 
+/* Field by field: cleared as a whole it would cost more than many a kernel. The arrays are pointed to by point_arrays. */
+static void start_context(KernelContext *k, const Step *step, const PlanNode *n, Item item) {
+    k->node = n->node;
+    k->state = n->kind == KIND_CONST ? n->constant : n->state;
+    k->input_count = n->input_count;
+    k->output_count = n->output_count;
+    k->step = step->context;
+    k->device = n->device;
+    k->pool = step->context->pool;
+    k->dead = item.dead;
+    k->frame_id = item.iteration->frame->id;
+    k->iteration = item.iteration->number;
+    k->loop = NULL;
+    k->tail = NULL;
+    k->output_limit = 0;
+    k->error = NULL;
+}
+
 /* Runs one item; false when it deferred and stays in flight. */
 static bool run_item(Step *step, Item item, ReadyList *ready) {
     const PlanNode *n = &step->plan->nodes[item.node];
@@ -286,9 +304,7 @@ static bool run_item(Step *step, Item item, ReadyList *ready) {
         return true;
     }
     Running r;
-    r.k = (KernelContext){.node = n->node, .state = n->kind == KIND_CONST ? n->constant : n->state, .input_count = n->input_count,
-                          .output_count = n->output_count, .step = step->context, .device = n->device, .pool = step->context->pool,
-                          .dead = item.dead, .frame_id = item.iteration->frame->id, .iteration = item.iteration->number};
+    start_context(&r.k, step, n, item);
     r.step = step;
     r.item = item;
     r.moved_to = NULL;

@@ -6,6 +6,7 @@
 #include "runtime/step_stats.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -17,6 +18,7 @@ struct StepStats {
     Arena *arena;
     NodeTiming *timings;
     size_t count, capacity;
+    _Atomic int64_t forwarded; /* not guarded */
 };
 
 StepStats *step_stats_new(void) {
@@ -44,6 +46,14 @@ void step_stats_add(StepStats *s, const NodeTiming *t) {
     copy->label = arena_str(s->arena, t->label);
     copy->device = arena_str(s->arena, t->device);
     pthread_mutex_unlock(&s->mutex);
+}
+
+void step_stats_add_forwarded(StepStats *s) {
+    atomic_fetch_add(&s->forwarded, 1);
+}
+
+int64_t step_stats_forwarded(StepStats *s) {
+    return atomic_load(&s->forwarded);
 }
 
 static void encode_node(const NodeTiming *t, StrBuf *out) {

@@ -17,5 +17,8 @@ typedef struct StepStats StepStats;
 StepStats *step_stats_new(void);
 void step_stats_free(StepStats *s);
 void step_stats_add(StepStats *s, const NodeTiming *t); /* copies the strings */
+/* A kernel put its result into the memory of an input that nobody else needed. */
+void step_stats_add_forwarded(StepStats *s);
+int64_t step_stats_forwarded(StepStats *s); /* how often */
 /* Serialised StepStats: one DeviceStepStats for each device. */
 void step_stats_encode(StepStats *s, StrBuf *out);
