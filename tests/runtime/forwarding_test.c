@@ -123,7 +123,7 @@ static Tensor *vector(float first) {
 
 /* A variable, read, changed after the reading, and read again: what was read first must not change. */
 static void add_variable(Generator *g, const char *name, const char *delta) {
-    char inputs[100], text[60];
+    char inputs[300], text[60];
     snprintf(text, sizeof text, "%s_start", name);
     gb_const(&g->b, text, vector((float)below(g, 5)), "");
     gb_node(&g->b, name, "VarHandleOp", "");
@@ -152,7 +152,7 @@ static void add_variable(Generator *g, const char *name, const char *delta) {
 
 /* One of two branches, which get the same value. */
 static void add_branches(Generator *g, const char *x) {
-    char inputs[100], text[5][60];
+    char inputs[140], text[5][60];
     int at = g->count;
     static const char *const parts[] = {"which", "switch", "no", "yes", "again"};
     for (int i = 0; i < 5; i++) snprintf(text[i], sizeof text[i], "%s%d", parts[i], at);
