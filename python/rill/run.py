@@ -3,6 +3,7 @@
     python -m rill.run script.py ARGUMENTS
 """
 import functools
+import importlib.util
 import inspect
 import os
 import runpy
@@ -10,6 +11,17 @@ import sys
 import types
 
 CHIEF_WAIT_S = 0.2  # between two looks
+
+
+def _has_old_keras():
+    return importlib.util.find_spec("tf_keras") is not None
+
+
+class _NoLayers:
+    """In the place of tf.layers, which TensorFlow 2.16 and later have only together with the Keras of before."""
+
+    def __getattr__(self, name):
+        raise AttributeError("tf.layers.%s needs the package tf_keras beside this TensorFlow: pip install tf_keras; rill run finds it by itself" % name)
 
 
 def _version_1(real):
@@ -22,6 +34,9 @@ def _version_1(real):
     for name in ("__path__", "__file__", "__spec__", "__loader__", "__version__"):
         setattr(module, name, getattr(real, name))
     module.compat, module.python, module.core = real.compat, sys.modules["tensorflow.python"], sys.modules["tensorflow.core"]
+
+    if not _has_old_keras() and tuple(map(int, real.__version__.split(".")[:2])) >= (2, 16):
+        module.layers = _NoLayers()
 
     def missing(name):
         if name == "contrib":
@@ -49,9 +64,18 @@ def _wait_shortly(holder):
     holder.__init__ = init
 
 
+def _give_way():
+    """Old scripts define flags such as log_dir, which absl's logging has taken since: theirs count."""
+    from absl import flags
+    for name in flags.FLAGS:
+        flags.FLAGS[name].allow_override = True
+
+
 def install():
     """Makes `import tensorflow` mean version 1 with Rill's servers, in this process. Returns the module."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    if _has_old_keras():
+        os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     try:
         import tensorflow as real
     except ImportError as error:
@@ -66,6 +90,7 @@ def install():
             holder.Server = Server
     _wait_shortly(real.compat.v1.train.SessionManager)
     _wait_shortly(real.compat.v1.train.Supervisor)
+    _give_way()
     module = _version_1(real)
     sys.modules["tensorflow"] = module
     return module

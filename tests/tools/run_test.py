@@ -1,4 +1,5 @@
 """rill run: TensorFlow 1-style scripts as they are, with Rill's servers; and the Python package."""
+import importlib.util
 import os
 import re
 import subprocess
@@ -59,6 +60,17 @@ d = tf.train.Supervisor(is_chief=False, recovery_wait_secs=8)
 print([x._recovery_wait_secs for x in (a, b)] + [x.session_manager._recovery_wait_secs for x in (c, d)])
 """)
     assert "[0.2, 7, 0.2, 8]" in run(RILL, "run", script)
+
+
+def test_flags_that_absl_has_taken_are_the_scripts(tmp_path):
+    script = tmp_path / "flags.py"
+    script.write_text("""import tensorflow as tf
+tf.app.flags.DEFINE_string("log_dir", "/tmp/x", "where summaries go")
+tf.app.flags.DEFINE_integer("v", 3, "size of the vocabulary")
+tf.app.run(lambda _: print("log_dir=%s v=%d" % (tf.app.flags.FLAGS.log_dir, tf.app.flags.FLAGS.v)))
+""")
+    assert "log_dir=/tmp/x v=3" in run(RILL, "run", script)
+    assert "log_dir=here v=8" in run(RILL, "run", script, "--log_dir=here", "--v=8")
 
 
 def test_managed(tmp_path):
@@ -143,6 +155,9 @@ def test_mistakes_are_told(tmp_path):
     script = tmp_path / "bad.py"
     script.write_text("import tensorflow as tf\nassert tf.Session and tf.app and tf.flags and tf.gfile\ntf.contrib.layers\n")
     assert "tf.contrib was removed" in run(RILL, "run", script, code=1)
+    script.write_text("import tensorflow as tf\ntf.layers.dense(tf.zeros([2, 2]), 3)\n")
+    if importlib.util.find_spec("tf_keras") is None:
+        assert "pip install tf_keras" in run(RILL, "run", script, code=1)
     script.write_text("import sys\nsys.exit(7)\n")
     run(RILL, "run", script, code=7)
     script.write_text("import tensorflow as tf\ntf.train.Server({'ps': ['localhost:0']}, job_name='worker', task_index=0)\n")
