@@ -260,6 +260,64 @@ static void graphs_that_make_no_sense_are_refused(void **state) {
     expect_import_error(&b, CODE_INVALID_ARGUMENT, "Malformed NodeDef");
 }
 
+static void add_split(GraphBuilder *b, const char *name, const char *inputs, int parts, DataType type) {
+    gb_op(b, name, "Split", inputs, type);
+    gb_int(b, "num_split", parts);
+    gb_bool(b, ATTR_GROWN, true);
+}
+
+/* Extends a graph, or takes everything back when `text` says which error there must be. */
+static void extend(Graph *g, GraphBuilder *b, const char *text) {
+    GraphUndo undo = graph_undo_begin(g);
+    Error *err = graph_extend(g, gb_graph(b), &undo);
+    gb_clear(b);
+    if (text) {
+        expect_error(err, CODE_INVALID_ARGUMENT, text);
+        graph_undo(&undo, g);
+    } else {
+        expect_ok(err);
+    }
+    graph_undo_clear(&undo);
+}
+
+static void nodes_grow_and_failed_changes_are_taken_back(void **state) {
+    (void)state;
+    GraphBuilder b = {0};
+    gb_f32(&b, "x", 2);
+    gb_i32(&b, "axis", 0);
+    gb_op(&b, "split", "Split", "axis,x", DT_FLOAT);
+    gb_int(&b, "num_split", 2);
+    gb_op(&b, "user", "Neg", "split:1", DT_FLOAT);
+    Graph *g = import_ok(&b);
+    StrBuf before = {0}, after = {0};
+    graph_export(g, &(GraphExport){0}, &before);
+    add_split(&b, "split", "axis,x", 1, DT_FLOAT);
+    extend(g, &b, "Node 'split' (op Split) does not have the outputs it had before it grew");
+    add_split(&b, "split", "axis,x", 3, DT_DOUBLE);
+    extend(g, &b, "does not have the outputs it had");
+    add_split(&b, "nowhere", "axis,x", 3, DT_FLOAT);
+    extend(g, &b, "Node 'nowhere' cannot grow: it is not in the graph");
+    add_split(&b, "split", "axis,user", 3, DT_FLOAT);
+    extend(g, &b, "contains a cycle");
+    add_split(&b, "split", "axis,x,^x", 3, DT_FLOAT);
+    gb_op(&b, "late", "Neg", "split:3", DT_FLOAT);
+    extend(g, &b, "invalid output 3 of source node split which has 3 outputs");
+    graph_export(g, &(GraphExport){0}, &after);
+    assert_true(str_eq(strbuf_str(&before), strbuf_str(&after)));
+    for (int i = 0; i < 2; i++) add_split(&b, "split", "axis,x", 3, DT_FLOAT); /* twice does no harm */
+    gb_op(&b, "late", "Neg", "split:2", DT_FLOAT);
+    extend(g, &b, NULL);
+    Node *split = graph_find(g, STR("split"));
+    Str mark;
+    assert_int_equal(split->output_count, 3);
+    assert_int_equal(split->input_count, 2);
+    assert_false(node_attr(split, ATTR_GROWN, &mark));
+    assert_ptr_equal(graph_find(g, STR("user"))->inputs[0].node, split);
+    strbuf_clear(&before);
+    strbuf_clear(&after);
+    drop(g);
+}
+
 static void a_cycle_is_an_error_unless_it_is_a_loop(void **state) {
     (void)state;
     GraphBuilder b = {0};
@@ -543,6 +601,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attributes_are_read_as_what_they_are), cmocka_unit_test(every_registered_row_is_whole), cmocka_unit_test(a_row_is_parsed),
         cmocka_unit_test(a_graph_survives_export_and_import), cmocka_unit_test(defaults_are_left_out_when_asked),
+        cmocka_unit_test(nodes_grow_and_failed_changes_are_taken_back),
         cmocka_unit_test(graphs_that_make_no_sense_are_refused), cmocka_unit_test(a_cycle_is_an_error_unless_it_is_a_loop),
         cmocka_unit_test(an_unknown_op_waits_until_it_is_run), cmocka_unit_test(a_hundred_thousand_nodes_are_read_in_a_second),
         cmocka_unit_test(damaged_graphs_never_crash), cmocka_unit_test(every_node_is_in_its_frame), cmocka_unit_test(only_what_is_needed_stays),
