@@ -104,33 +104,41 @@ static Error *run_gather_v2(KernelContext *k) {
     return err ? err : gather(k, k->in[0], k->in[1], axis, ((const GatherState *)k->state)->batch_dims);
 }
 
-/* The value of the variable in input 0, held so that nobody changes it meanwhile. */
-static Error *read_variable(KernelContext *k, Tensor **out) {
-    Variable *v = NULL;
-    Error *err = kernel_variable(k, 0, &v);
+typedef struct RowSource {
+    Variable *variable;
+    Tensor *value;
+} RowSource;
+
+static void end_rows(RowSource *from) {
+    if (from->value) variable_end_rows(from->variable, from->value);
+    resource_unref(&from->variable->base);
+}
+
+/* The value of the variable in input 0, held so that nobody changes it until end_rows. */
+static Error *begin_rows(KernelContext *k, RowSource *from) {
+    Error *err = kernel_variable(k, 0, &from->variable);
     if (err) return err;
-    *out = variable_read(v);
-    if (!*out)
+    from->value = variable_begin_rows(from->variable);
+    if (!from->value)
         err = error_new(
             CODE_FAILED_PRECONDITION,
             "Could not find variable %s. This could mean that the variable has been deleted. In TF1, it can also "
             "mean the variable is uninitialized.",
-            v->name);
-    else if ((*out)->dtype != kernel_output_type(k, 0))
-        err = error_invalid("Variable %s has type %s, but %s is needed", v->name, dtype_name((*out)->dtype),
+            from->variable->name);
+    else if (from->value->dtype != kernel_output_type(k, 0))
+        err = error_invalid("Variable %s has type %s, but %s is needed", from->variable->name, dtype_name(from->value->dtype),
                             dtype_name(kernel_output_type(k, 0)));
-    if (err) tensor_unref(*out);
-    resource_unref(&v->base);
+    if (err) end_rows(from);
     return err;
 }
 
 static Error *run_resource_gather(KernelContext *k) {
-    Tensor *params = NULL;
-    Error *err = read_variable(k, &params);
+    RowSource from = {0};
+    Error *err = begin_rows(k, &from);
     if (err) return err;
     int64_t batch_dims = ((const GatherState *)k->state)->batch_dims;
-    err = gather(k, params, k->in[1], batch_dims < 0 ? batch_dims + k->in[1]->shape.rank : batch_dims, batch_dims);
-    tensor_unref(params);
+    err = gather(k, from.value, k->in[1], batch_dims < 0 ? batch_dims + k->in[1]->shape.rank : batch_dims, batch_dims);
+    end_rows(&from);
     return err;
 }
 
@@ -187,11 +195,11 @@ static Error *run_gather_nd(KernelContext *k) {
 }
 
 static Error *run_resource_gather_nd(KernelContext *k) {
-    Tensor *params = NULL;
-    Error *err = read_variable(k, &params);
+    RowSource from = {0};
+    Error *err = begin_rows(k, &from);
     if (err) return err;
-    err = gather_nd(k, params, false);
-    tensor_unref(params);
+    err = gather_nd(k, from.value, false);
+    end_rows(&from);
     return err;
 }
 

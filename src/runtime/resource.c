@@ -217,6 +217,7 @@ static void variable_destroy(Resource *r) {
     Variable *v = (Variable *)r;
     tensor_unref(v->value);
     pthread_mutex_destroy(&v->mutex);
+    pthread_cond_destroy(&v->rows_free);
     free(v->name);
     free(v);
 }
@@ -227,6 +228,7 @@ Variable *variable_new(DataType dtype, Str name) {
     Variable *v = xcalloc(1, sizeof *v);
     resource_init(&v->base, &variable_type);
     pthread_mutex_init(&v->mutex, NULL);
+    pthread_cond_init(&v->rows_free, NULL);
     v->dtype = dtype;
     v->name = str_dup(name);
     return v;
@@ -248,7 +250,30 @@ void variable_assign(Variable *v, Tensor *value) {
     tensor_unref(old);
 }
 
+Tensor *variable_begin_rows(Variable *v) {
+    pthread_mutex_lock(&v->mutex);
+    while (v->waiting_writers) pthread_cond_wait(&v->rows_free, &v->mutex);
+    Tensor *t = tensor_ref(v->value);
+    if (t) v->row_readers++;
+    pthread_mutex_unlock(&v->mutex);
+    return t;
+}
+
+void variable_end_rows(Variable *v, Tensor *value) {
+    pthread_mutex_lock(&v->mutex);
+    tensor_unref(value);
+    if (--v->row_readers == 0) pthread_cond_broadcast(&v->rows_free);
+    pthread_mutex_unlock(&v->mutex);
+}
+
+static void wait_for_rows_locked(Variable *v) {
+    v->waiting_writers++;
+    while (v->row_readers) pthread_cond_wait(&v->rows_free, &v->mutex);
+    if (--v->waiting_writers == 0) pthread_cond_broadcast(&v->rows_free);
+}
+
 Error *variable_own_locked(Variable *v) {
+    if (v->row_readers) wait_for_rows_locked(v);
     if (tensor_is_unique(v->value)) return NULL;
     Tensor *copy;
     Error *err = tensor_copy(v->value, &copy);

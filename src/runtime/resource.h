@@ -49,18 +49,24 @@ int64_t resource_count(ResourceManager *m);
 /* ---- Variables ---- */
 
 /* A mutable tensor. Of a reference variable (VariableV2) readers see the memory itself; of a resource variable
- * (VarHandleOp) they get a snapshot: writers copy first when anyone else holds the tensor. */
+ * (VarHandleOp) they get a snapshot: writers copy first when anyone else holds the tensor, except for those that read
+ * some rows and are soon done: writers wait for them, since a table may be large and most of a step's work is on it. */
 typedef struct Variable {
     Resource base;
     pthread_mutex_t mutex; /* guards value */
     Tensor *value;         /* NULL: not initialised */
     DataType dtype;
     char *name; /* for messages */
+    pthread_cond_t rows_free; /* with mutex: row_readers or waiting_writers has become 0 */
+    int row_readers, waiting_writers;
 } Variable;
 
 extern const ResourceType variable_type;
 Variable *variable_new(DataType dtype, Str name);
 Tensor *variable_read(Variable *v); /* a reference to the current tensor; NULL when not initialised */
 void variable_assign(Variable *v, Tensor *value); /* keeps a reference to value */
-/* With v->mutex held: makes v->value writable, copying when somebody else holds it. The value must be set. */
+/* To read some rows, without anything that may wait in between: as variable_read, and then the end. Waits while a writer waits. */
+Tensor *variable_begin_rows(Variable *v);
+void variable_end_rows(Variable *v, Tensor *value); /* value not NULL */
+/* With v->mutex held, which is let go while it waits for readers of rows: makes v->value writable, copying when somebody else holds it. The value must be set. */
 Error *variable_own_locked(Variable *v) MUST_CHECK;
