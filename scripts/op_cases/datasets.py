@@ -118,6 +118,10 @@ pipeline("ExperimentalUnbatchDataset", lambda p: raw.ExperimentalUnbatchDataset(
 pipeline("RebatchDatasetV2", lambda p: raw.RebatchDatasetV2(
     input_dataset=raw.BatchDatasetV2(input_dataset=numbers(), batch_size=c64(3), drop_remainder=False, output_types=[tf.int64], output_shapes=[[None]]),
     batch_sizes=c64([2]), drop_remainder=False, output_types=[tf.int64], output_shapes=[[None]]), shapes=([None],))
+for sizes, drop in (([2, 3], False), ([3, 1, 2], True), ([4, 3], True)):
+    pipeline("RebatchDatasetV2", lambda p, sizes=sizes, drop=drop: raw.RebatchDatasetV2(
+        input_dataset=raw.BatchDatasetV2(input_dataset=numbers(), batch_size=c64(3), drop_remainder=False, output_types=[tf.int64], output_shapes=[[None]]),
+        batch_sizes=c64(sizes), drop_remainder=drop, output_types=[tf.int64], output_shapes=[[None]]), shapes=([None],), name=f"rebatch_{len(sizes)}_{drop}")
 pipeline("PrefetchDataset", lambda p: raw.PrefetchDataset(input_dataset=numbers(4), buffer_size=c64(2), **SCALAR))
 pipeline("ShuffleDataset", lambda p: raw.ShuffleDataset(input_dataset=numbers(9), buffer_size=c64(4), seed=c64(3), seed2=c64(5), reshuffle_each_iteration=False, **SCALAR))
 pipeline("ShuffleDatasetV2 DummySeedGenerator", lambda p: raw.ShuffleDatasetV2(input_dataset=numbers(4), buffer_size=c64(1), seed_generator=raw.DummySeedGenerator(), **SCALAR))

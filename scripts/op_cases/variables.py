@@ -177,3 +177,28 @@ def old_checkpoint_slices(p):
     p.run(feeds={x: p.values((4, 3)), **at}, targets=[save])
     for text in (b"4 3 1,2:0,2", b"", b"4 3 -:2,1", b"4 2 -:-", b"4 3 3,2:-", b"4 3", b"4 x -:-"):
         p.run([part], {spec: np.array(text, object), **at})
+
+
+@program("MutexV2 MutexLock ConsumeMutexLock", types=["float32"])
+def mutexes(p):
+    mutex = raw.MutexV2(shared_name="m")
+    lock = raw.MutexLock(mutex=mutex)
+    consume = raw.ConsumeMutexLock(mutex_lock=lock)
+    with tf.control_dependencies([consume]):
+        out = tf.constant(1)
+    with tf.control_dependencies([raw.MutexLock(mutex=mutex)]):
+        kept = tf.constant(2)  # nobody consumes it: it goes with the step
+    no_lock = raw.ConsumeMutexLock(mutex_lock=raw.EmptyTensorList(element_shape=-1, max_num_elements=0, element_dtype=tf.float32))
+    for fetch in (out, kept, out, kept):
+        p.run([fetch])
+    p.run(feeds={}, targets=[no_lock])
+
+
+@program("ResourceScatterNdSub", types=["bool"])
+def differences_of_bools(p):
+    v = v1.get_variable("v", initializer=tf.constant([True, False, True, False]), use_resource=True)
+    sub = raw.ResourceScatterNdSub(ref=v.handle, indices=[[0], [1], [2], [3]], updates=tf.constant([True, True, False, False]))
+    value = v.read_value()
+    p.run(feeds={}, targets=[v.initializer])
+    p.run(feeds={}, targets=[sub])
+    p.run([value])

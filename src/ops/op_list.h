@@ -101,6 +101,7 @@
     ROW(decode) \
     ROW(candidate_sampler) \
     ROW(barrier) \
+    ROW(mutex) \
     ROW(staging) \
     ROW(bincount) \
     ROW(count_sparse) \

@@ -286,12 +286,13 @@ static AttemptResult try_dequeue(Waiter *w) {
         int64_t missing = op->wanted - op->count, before = size;
         put_back(w);
         size = q->store.count;
-        if (op->up_to && size > 0) {
+        bool few = op->up_to && q->kind == QUEUE_PRIORITY; /* TensorFlow's takes what there is, wants the rest, and gives it back */
+        if (op->up_to && size > 0 && !few) {
             op->wanted = size < op->wanted ? size : op->wanted;
         } else {
             w->error = error_new(CODE_OUT_OF_RANGE,
                                  "%s '%s' is closed and has insufficient elements (requested %lld, current size %lld)",
-                                 queue_kind_name(q->kind), q->name, (long long)missing, (long long)before);
+                                 queue_kind_name(q->kind), q->name, (long long)(few ? missing - before : missing), (long long)(few ? 0 : before));
             return ATTEMPT_DONE;
         }
     }

@@ -156,6 +156,13 @@ static void join_row(void *to, const void *from, int64_t n) {
     }
 }
 
+/* The difference of bools is whether they differ. */
+static void differ_row(void *to, const void *from, int64_t n) {
+    bool *z = to;
+    const bool *x = from;
+    for (int64_t i = 0; i < n; i++) z[i] = z[i] != x[i];
+}
+
 static Error *row_change_init(RowChange *c, ScatterKind kind, Tensor *to, const Tensor *updates, int64_t width) {
     *c = (RowChange){.element = element_kind(to->dtype), .to = to->data, .from = updates->data, .width = width};
     if (kind == SCATTER_UPDATE) return NULL;
@@ -166,6 +173,7 @@ static Error *row_change_init(RowChange *c, ScatterKind kind, Tensor *to, const 
     } else if (to->dtype == DT_STRING && kind == SCATTER_ADD) {
         c->fn = join_row;
     }
+    if (to->dtype == DT_BOOL && kind == SCATTER_SUB) c->fn = differ_row;
     return c->fn ? NULL : error_unimplemented("Scatter of type %s with arithmetic", dtype_name(to->dtype));
 }
 

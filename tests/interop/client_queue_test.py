@@ -342,3 +342,49 @@ def test_stacks_and_temporary_variables(p):
     v = gen_state_ops.temporary_variable([2], tf.float32, var_name="tmp")
     v = tf.assign_add(tf.assign(v, [1.0, 2.0]), [10.0, 20.0])
     p.run(gen_state_ops.destroy_temporary_variable(v, var_name="tmp"))
+
+
+@program()
+def test_dequeue_up_to_of_a_closed_priority_queue(p):
+    q = tf.PriorityQueue(10, [tf.int64], [[]])
+    p.run(q.enqueue_many(([3, 1, 2], [30, 10, 20])))
+    p.run(q.close())
+    p.run(q.dequeue_up_to(2))
+    p.run(q.dequeue_up_to(2))  # refused; TensorFlow then loses the one element that was left, Rill keeps it
+
+
+@program("v1", "v2")
+def test_critical_sections(p):
+    section = tf.CriticalSection(shared_name="section")
+    v = tf.get_variable("v", initializer=0.0, use_resource=True)
+    p.init()
+
+    def add_slowly(a):
+        with tf.control_dependencies([v.read_value()]):
+            value = v.read_value() + a
+        with tf.control_dependencies([value]):
+            with tf.control_dependencies([v.assign(value)]):
+                return tf.identity(value)
+
+    many = [section.execute(lambda a=a: add_slowly(tf.constant(a)), exclusive_resource_access=False) for a in (1.0, 2.0, 3.0, 4.0, 5.0)]
+    for _ in range(5):
+        p.session.run(many)
+    p.run(v)
+    failing = section.execute(lambda: tf.check_numerics(v.read_value() / 0.0, "in a section"), exclusive_resource_access=False)
+    p.run(failing)
+    p.session.run(many)
+    p.run(v)
+    x = tf.placeholder(tf.bool, [])
+    p.run(section.execute(lambda: tf.cond(x, lambda: v + 1.0, lambda: v - 1.0), exclusive_resource_access=False), {x: True})
+
+
+@program()
+def test_a_lock_that_never_comes_is_cancelled(p):
+    mutex = tf.raw_ops.MutexV2(shared_name="inner")
+    first = tf.raw_ops.MutexLock(mutex=mutex)
+    with tf.control_dependencies([first]):
+        second = tf.raw_ops.MutexLock(mutex=mutex)
+    with tf.control_dependencies([second]):
+        both = tf.raw_ops.ConsumeMutexLock(mutex_lock=first)
+    p.run(both, options=tf.RunOptions(timeout_in_ms=300))
+    p.run(tf.raw_ops.ConsumeMutexLock(mutex_lock=tf.raw_ops.MutexLock(mutex=mutex)))

@@ -44,6 +44,8 @@ typedef struct BatchDataset {
     Dataset base;
     int64_t size;
     bool drop_remainder;
+    int64_t *sizes; /* rebatch: of one batch after the other, over and over */
+    int64_t size_count;
     PartialShape *shapes; /* padded: of each component, -1 where the largest counts */
     Tensor **padding;     /* padded: scalars */
 } BatchDataset;
@@ -170,16 +172,20 @@ static Error *stack_padded(const BatchDataset *d, Tensor *const *items, int64_t 
 
 /* ---- Batches ---- */
 
-static Error *next_batch(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
+static Error *batch_of(DatasetIterator *it, IteratorContext *c, int64_t size, Tensor **out, bool *end) {
     BatchDataset *d = (BatchDataset *)it->dataset;
     Gathered g;
-    Error *err = gather(it, c, d->size, &g, end);
-    *end = g.count == 0 || (d->drop_remainder && g.count < d->size);
+    Error *err = gather(it, c, size, &g, end);
+    *end = g.count == 0 || (d->drop_remainder && g.count < size);
     for (int i = 0; !err && !*end && i < g.component_count; i++)
         err = d->shapes ? stack_padded(d, g.components[i], g.count, i, &out[i])
                         : stack_equal(g.components[i], g.count, i, it->dataset->types[i], &out[i]);
     gathered_clear(&g);
     return err;
+}
+
+static Error *next_batch(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
+    return batch_of(it, c, ((BatchDataset *)it->dataset)->size, out, end);
 }
 
 static int64_t count_batches(const Dataset *d) {
@@ -190,6 +196,7 @@ static int64_t count_batches(const Dataset *d) {
 
 static void destroy_batch(Dataset *d) {
     BatchDataset *b = (BatchDataset *)d;
+    free(b->sizes);
     free(b->shapes);
     tuple_free(b->padding, d->component_count);
 }
@@ -351,22 +358,58 @@ static Error *run_unbatch(KernelContext *k) {
     return err;
 }
 
-/* Batches of one size out of batches of another: rows, batched again. */
+/* ---- Rebatch: rows, batched again ---- */
+
+typedef struct RebatchIterator {
+    DatasetIterator base;
+    int64_t at; /* which size comes next */
+} RebatchIterator;
+
+static Error *next_rebatched(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
+    RebatchIterator *r = (RebatchIterator *)it;
+    BatchDataset *d = (BatchDataset *)it->dataset;
+    int64_t size = d->sizes[r->at];
+    r->at = (r->at + 1) % d->size_count;
+    return batch_of(it, c, size, out, end);
+}
+
+static Error *save_rebatch(DatasetIterator *it, IteratorState *s) {
+    state_put_int(s, ((RebatchIterator *)it)->at);
+    return iterator_save_input(it, s);
+}
+
+static Error *restore_rebatch(DatasetIterator *it, IteratorContext *c, IteratorState *s) {
+    Error *err = state_get_range(s, 0, ((BatchDataset *)it->dataset)->size_count - 1, &((RebatchIterator *)it)->at);
+    return err ? err : iterator_restore_input(it, c, s);
+}
+
+static const DatasetKind rebatch_kind = {.name = "Rebatch",
+                                         .size = sizeof(BatchDataset),
+                                         .iterator_size = sizeof(RebatchIterator),
+                                         .start = iterator_start_input,
+                                         .next = next_rebatched,
+                                         .save = save_rebatch,
+                                         .restore = restore_rebatch,
+                                         .destroy = destroy_batch};
+
 static Error *run_rebatch(KernelContext *k) {
     Dataset *in = NULL;
     bool drop = false;
+    const Tensor *sizes = k->in[1];
     Error *err = kernel_dataset(k, 0, &in);
-    if (!err && (k->in[1]->shape.rank > 1 || k->in[1]->count < 1))
+    if (!err && (sizes->shape.rank > 1 || sizes->count < 1))
         err = error_invalid("`batch_sizes` must be a scalar or a vector.");
-    for (int64_t i = 0; !err && i < k->in[1]->count; i++) {
-        if (tensor_i64(k->in[1])[i] <= 0) err = error_invalid("Batch size must be greater than zero.");
-        if (!err && tensor_i64(k->in[1])[i] != tensor_i64(k->in[1])[0])
-            err = error_unimplemented("RebatchDatasetV2 with batches of different sizes");
-    }
+    for (int64_t i = 0; !err && i < sizes->count; i++)
+        if (tensor_i64(sizes)[i] <= 0) err = error_invalid("Batch size must be greater than zero.");
     if (!err) err = kernel_bool(k, 2, "drop_remainder", &drop);
     if (err) return err;
     Dataset *rows = dataset_like(&unbatch_kind, in);
-    kernel_set_dataset(k, 0, batch_dataset_new(rows, tensor_i64(k->in[1])[0], drop));
+    BatchDataset *d = (BatchDataset *)dataset_like(&rebatch_kind, rows);
+    d->drop_remainder = drop;
+    d->size_count = sizes->count;
+    d->sizes = xmalloc(tensor_bytes(sizes));
+    memcpy(d->sizes, sizes->data, tensor_bytes(sizes));
+    kernel_set_dataset(k, 0, &d->base);
     dataset_unref(rows);
     return NULL;
 }
