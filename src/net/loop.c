@@ -26,6 +26,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "base/before_long.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/thread.h"
@@ -38,26 +39,42 @@ enum {
 static _Thread_local Loop *own;      /* the loop this is a thread of */
 static _Thread_local bool has_turn;  /* of its own loop */
 static _Thread_local bool is_spare;  /* another thread of the loop does its work meanwhile */
+static _Thread_local bool is_handed; /* runs what was handed out */
+static _Thread_local bool has_kept;  /* tasks in the queue that nobody was woken for: see flush_kept */
 
 /* ---- Tasks ---- */
+
+static void add_locked(Loop *l, LoopTask *task) {
+    if (l->head)
+        l->tail->next = task;
+    else
+        l->head = task;
+    l->tail = task;
+}
 
 bool loop_post(Loop *l, LoopTask *task) {
     task->next = NULL;
     pthread_mutex_lock(&l->mutex);
     bool posted = !l->stopped, first = !l->head;
-    if (posted) {
-        if (first)
-            l->head = task;
-        else
-            l->tail->next = task;
-        l->tail = task;
-    }
+    if (posted) add_locked(l, task);
     pthread_mutex_unlock(&l->mutex);
     if (posted && first && !loop_is_here(l)) uv_async_send(&l->wake);
     return posted;
 }
 
+/* In a task that was handed out: left for flush_kept, behind what was posted before. */
+static bool keep(Loop *l, LoopTask *task) {
+    task->next = NULL;
+    pthread_mutex_lock(&l->mutex);
+    bool kept = !l->stopped;
+    if (kept) add_locked(l, task);
+    pthread_mutex_unlock(&l->mutex);
+    has_kept |= kept;
+    return kept;
+}
+
 bool loop_run(Loop *l, LoopTask *task) {
+    if (own == l && is_handed && !has_turn) return keep(l, task);
     if (loop_is_here(l) || (own != l && atomic_load(&l->turn_wanted_by)) || pthread_mutex_trylock(&l->turn) != 0)
         return loop_post(l, task);
     int64_t now = clock_mono_ns();
@@ -151,19 +168,37 @@ static bool enter_turn(Loop *l) {
     return true;
 }
 
+static bool has_handed(const Loop *l) {
+    return l->handed.head || l->handed_long.head;
+}
+
+/* What the tasks handed out to this thread have begun is done here at once, messages to one peer in one write. */
+static void flush_kept(void) {
+    Loop *l = own;
+    if (!has_kept) return;
+    has_kept = false;
+    bool wake = pthread_mutex_trylock(&l->turn) != 0;
+    if (!wake) {
+        has_turn = true;
+        run_tasks(l);
+        wake = l->is_touched || has_handed(l);
+        l->is_touched = false;
+        leave_turn(l);
+    }
+    if (wake) uv_async_send(&l->wake);
+}
+
 /* Runs a list; only the last task may keep the thread, the others would keep each other waiting. */
 static void run_list(LoopTask *task, bool may_keep) {
+    is_handed = true;
     while (task) {
         LoopTask *next = task->next;
         is_spare = may_keep && !next;
         task->fn(task->arg);
         task = next;
     }
-    is_spare = false;
-}
-
-static bool has_handed(const Loop *l) {
-    return l->handed.head || l->handed_long.head;
+    is_handed = is_spare = false;
+    flush_kept();
 }
 
 /* Leaves the turn. */
@@ -328,6 +363,7 @@ static void *thread_main(void *arg) {
     block_signals();
     pthread_setname_np(pthread_self(), l->name);
     own = l;
+    before_long_set(flush_kept);
     while (!atomic_load(&l->is_ended)) {
         Poll poll;
         bool entered = enter_turn(l);

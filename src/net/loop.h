@@ -27,7 +27,8 @@ void loop_stop(Loop *loop); /* runs what is posted, waits until every handle was
 void loop_free(Loop *loop); /* stopped */
 
 bool loop_post(Loop *loop, LoopTask *task); /* from any thread; false: has stopped, task will not run */
-bool loop_run(Loop *loop, LoopTask *task);  /* here if the loop sleeps, else posts; user code must not run in it */
+bool loop_run(Loop *loop, LoopTask *task);  /* here if the loop sleeps, else posts; in a task that was handed out: after
+                                               it, or at before_long. User code must not run in it */
 bool loop_call(Loop *loop, LoopFn *fn, void *arg); /* runs fn on the loop and waits; not from who has the turn */
 bool loop_is_here(const Loop *loop);               /* is this a thread of the loop, with the turn? */
 

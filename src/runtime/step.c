@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/before_long.h"
 #include "base/block_cache.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -17,6 +18,7 @@
 enum {
     INLINE_ARGS = 8,
     LENT_NS = 2000000,
+    LONG_NS = 10000, /* a kernel that takes longer keeps nobody's messages waiting */
     LOOK_AT_CLOCK = 64,
     WORTH_SHARING_NS = 20000, /* a node that takes less is done before another thread has it */
     LINGER_NS = 100000,
@@ -90,6 +92,7 @@ KernelContext *kernel_defer(KernelContext *k) {
         heap->k.out_ref = heap->room_refs + INLINE_ARGS;
     }
     r->moved_to = heap;
+    atomic_fetch_add_explicit(&r->step->deferred, 1, memory_order_relaxed);
     return &heap->k;
 }
 
@@ -257,10 +260,12 @@ static void finish_step(Step *step) {
 
 /* Kernels that may be worth another thread are timed: the same op may take a microsecond or a second. */
 static Error *run_timed(const PlanNode *n, KernelContext *k) {
+    int before = atomic_load_explicit(n->cost, memory_order_relaxed);
+    if (before < 0 || before >= LONG_NS) before_long();
     int64_t start = clock_mono_ns();
     Error *err = n->run(k);
     int64_t took = clock_mono_ns() - start;
-    int before = atomic_load_explicit(n->cost, memory_order_relaxed), now = (int)(took < INT32_MAX ? took : INT32_MAX);
+    int now = (int)(took < INT32_MAX ? took : INT32_MAX);
     /* Slowly up, at once down: a thread that had to wait for its core says nothing of the kernel. */
     atomic_store_explicit(n->cost, before < 0 || now < before ? now : before + (now - before) / 8, memory_order_relaxed);
     return err;
@@ -369,6 +374,7 @@ void kernel_done(KernelContext *k, Error *err) {
     Running *r = (Running *)k;
     r->result = err;
     r->next = NULL;
+    atomic_fetch_sub_explicit(&r->step->deferred, 1, memory_order_relaxed);
     if (current && current->step == r->step) {
         r->next = current->completed;
         current->completed = r;
@@ -447,7 +453,9 @@ static void run_list(void *arg) {
 
 /* Who starts a step also has to watch its deadline: after a while the rest goes to the pool. */
 static bool give_back(Worklist *list) {
-    if (!list->lent_until || ++list->taken % LOOK_AT_CLOCK || clock_mono_ns() < list->lent_until) return false;
+    if (++list->taken % LOOK_AT_CLOCK) return false;
+    before_long();
+    if (!list->lent_until || clock_mono_ns() < list->lent_until) return false;
     Worklist *rest = block_zeroed(sizeof *rest);
     *rest = *list;
     rest->lent_until = 0;
@@ -495,11 +503,12 @@ static void work(Worklist *list) {
 }
 
 /* Who started the step will wait for its end: while others are at it, what they share is done here, and the end is seen sooner than one who
- * sleeps could be woken. */
+ * sleeps could be woken. Not while a node waits for a message or another step: to read messages may be this thread's work. */
 static void linger(Step *step, int64_t lent_until) {
     Spin spin = spin_for(LINGER_NS);
     Item item;
-    while (!atomic_load_explicit(&step->finished, memory_order_acquire) && clock_mono_ns() < lent_until) {
+    while (!atomic_load_explicit(&step->finished, memory_order_acquire) && !atomic_load_explicit(&step->deferred, memory_order_relaxed) &&
+           clock_mono_ns() < lent_until) {
         if (atomic_load_explicit(&step->shared_left, memory_order_relaxed) && take_shared(step, &item)) {
             run_shared_item(step, item, lent_until);
             spin = spin_for(LINGER_NS);
@@ -536,7 +545,10 @@ void step_start(const Plan *plan, StepContext *context, const StepIo *io, StepDo
     refcount_inc(&step->refs);
     spread(&list, 0);
     if (list.queue.count) work(&list);
-    if (entered) linger(step, lent_until);
+    if (entered) {
+        before_long();
+        linger(step, lent_until);
+    }
     step_unref(step);
     if (entered) threadpool_leave(pool);
 }

@@ -86,6 +86,7 @@ typedef struct Step {
     ReadyList shared; /* items for any thread that comes by */
     size_t shared_head;
     _Atomic size_t shared_left; /* items in it; written with the mutex held */
+    _Atomic int64_t deferred; /* nodes that wait for their kernel_done */
     FrameState *root;
     RefCount refs;         /* of this struct: the step itself, tasks of the pool that look at `shared`, and who started it */
     _Atomic bool finished; /* done was called */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/before_long.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "net/transport.h"
@@ -18,7 +19,7 @@ enum { CALLS = 400, CALLERS = 4, IDLE_MS = 300, PATIENCE_MS = 60000 };
 typedef struct Pair {
     Transport *server, *client;
     ThreadPool *pool;
-    Channel *channel;
+    Channel *channel, *self; /* from the client, from the server itself */
 } Pair;
 
 static void echo(void *arg, ServerCall *call) {
@@ -27,7 +28,33 @@ static void echo(void *arg, ServerCall *call) {
     server_call_reply(call, &m);
 }
 
+static void answered(void *arg, Error *err, Message *reply) {
+    error_free(err);
+    if (reply) message_clear(reply);
+    latch_done(arg);
+}
+
+/* Calls several methods while it has its thread; before it keeps the thread for long, what it has begun goes out. */
+static void ask_others(void *arg, ServerCall *call) {
+    Pair *p = arg;
+    Message reply = {0};
+    Latch answers;
+    latch_init(&answers, 3);
+    bool is_spare = transport_thread_is_spare();
+    for (int i = 0; is_spare && i < 3; i++) {
+        Message request = {0};
+        message_add_copy(&request, STR("from a handler"));
+        call_unref(channel_call(p->self, i ? "/t/Pool" : "/t/Read", &request, (CallOptions){0}, answered, &answers));
+    }
+    before_long();
+    bool came = !is_spare || latch_wait_for(&answers, PATIENCE_MS);
+    message_add_copy(&reply, came ? STR("ping") : STR("silence"));
+    server_call_reply(call, &reply);
+    if (came) latch_clear(&answers);
+}
+
 static const Method methods[] = {
+    {"/t/Ask", ask_others, STAYING},
     {"/t/Stay", echo, STAYING},
     {"/t/Read", echo, ON_READER},
     {"/t/Pool", echo, ON_POOL},
@@ -41,9 +68,10 @@ static int set_up(void **state) {
     assert_null(transport_grpc_new(NULL, &p->server));
     assert_null(transport_grpc_new(NULL, &p->client));
     p->pool = threadpool_new("test", 4);
-    ServerOptions options = {.methods = methods, .pool = p->pool};
+    ServerOptions options = {.methods = methods, .arg = p, .pool = p->pool};
     assert_null(transport_serve(p->server, STR("127.0.0.1:0"), &options, &address));
     p->channel = transport_channel(p->client, str_of(address));
+    p->self = transport_channel(p->server, str_of(address));
     free(address);
     *state = p;
     return 0;
@@ -52,6 +80,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     Pair *p = *state;
     channel_unref(p->channel);
+    channel_unref(p->self);
     transport_free(p->client);
     transport_free(p->server);
     threadpool_free(p->pool);
@@ -153,6 +182,10 @@ static void waiters_come_and_go(void **state) {
     }
 }
 
+static void what_a_handler_begins_goes_out_before_it_stays(void **state) {
+    for (int i = 0; i < 50; i++) call_and_wait(*state, "/t/Ask");
+}
+
 /* ---- The end ---- */
 
 static void stop_with_a_poller(void **state) {
@@ -168,6 +201,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(an_idle_pair_uses_no_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(waiting_callers_and_others_get_their_answers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(waiters_come_and_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_a_handler_begins_goes_out_before_it_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(stop_with_a_poller, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
