@@ -225,7 +225,8 @@ def describe(folder, name, cases, config):
 # ---- One kernel alone ----
 
 GEMMS = {"gemm_2048": (2048, 2048, 2048), "gemm_mlp": (128, 784, 512)}  # m, k, n
-CONVS = {"conv_lenet": (64, 14, 32, 64, 5), "conv_resnet": (32, 32, 16, 16, 3)}  # batch, height = width, channels in, out, window
+CONVS = {"conv_lenet": (64, 14, 32, 64, 5), "conv_resnet": (32, 32, 16, 16, 3), "conv_resnet16": (32, 16, 32, 32, 3),
+         "conv_resnet8": (32, 8, 64, 64, 3)}  # batch, height = width, channels in, out, window
 
 
 def kernel(folder, name):

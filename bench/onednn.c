@@ -1,7 +1,8 @@
 /* onednn.c: oneDNN called alone: a product of matrices, or a convolution with its backward passes, with weights in the layout oneDNN likes best.
 
-     onednn gemm M K N        onednn conv BATCH SIZE IN OUT WINDOW forward|backward_data|backward_weights
+     onednn gemm M K N        onednn conv BATCH SIZE IN OUT WINDOW forward|backward_data|backward_weights [blocked]
 
+   Images are height x width x channels, or with "blocked" in the layout that oneDNN likes best.
    A contender of bench/contest.py: a line of JSON when ready, then one for each line "SECONDS [STEPS]" read. */
 #include <dnnl.h>
 #include <stdbool.h>
@@ -63,13 +64,14 @@ static dnnl_memory_t memory_of(const dnnl_memory_desc_t *desc) {
     return memory;
 }
 
-static Work conv(char **argv) {
+static Work conv(char **argv, bool is_blocked) {
     long batch = atol(argv[0]), size = atol(argv[1]), in = atol(argv[2]), out = atol(argv[3]), window = atol(argv[4]);
     const char *pass = argv[5];
     dnnl_dims_t strides = {1, 1}, pad = {window / 2, window / 2};
+    dnnl_format_tag_t images = is_blocked ? dnnl_format_tag_any : dnnl_nhwc;
     dnnl_memory_desc_t x, weights, y;
-    check(dnnl_memory_desc_init_by_tag(&x, 4, (dnnl_dims_t){batch, in, size, size}, dnnl_f32, dnnl_nhwc), "desc");
-    check(dnnl_memory_desc_init_by_tag(&y, 4, (dnnl_dims_t){batch, out, size, size}, dnnl_f32, dnnl_nhwc), "desc");
+    check(dnnl_memory_desc_init_by_tag(&x, 4, (dnnl_dims_t){batch, in, size, size}, dnnl_f32, images), "desc");
+    check(dnnl_memory_desc_init_by_tag(&y, 4, (dnnl_dims_t){batch, out, size, size}, dnnl_f32, images), "desc");
     check(dnnl_memory_desc_init_by_tag(&weights, 4, (dnnl_dims_t){out, in, window, window}, dnnl_f32, dnnl_format_tag_any), "desc");
     dnnl_convolution_desc_t forward, desc;
     dnnl_primitive_desc_t hint = NULL, chosen;
@@ -80,8 +82,9 @@ static Work conv(char **argv) {
     if (is_data) check(dnnl_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, &x, &weights, &y, strides, pad, pad), "backward");
     if (is_weights) check(dnnl_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, &x, &weights, NULL, &y, strides, pad, pad), "backward");
     if (is_data || is_weights) check(dnnl_primitive_desc_create(&chosen, &desc, NULL, engine, hint), "backward");
-    dnnl_query_t query = is_weights ? dnnl_query_diff_weights_md : dnnl_query_weights_md;
-    dnnl_memory_t mx = memory_of(&x), my = memory_of(&y), mw = memory_of(dnnl_primitive_desc_query_md(chosen, query, 0));
+    dnnl_memory_t mx = memory_of(dnnl_primitive_desc_query_md(chosen, is_data ? dnnl_query_diff_src_md : dnnl_query_src_md, 0));
+    dnnl_memory_t mw = memory_of(dnnl_primitive_desc_query_md(chosen, is_weights ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0));
+    dnnl_memory_t my = memory_of(dnnl_primitive_desc_query_md(chosen, is_data || is_weights ? dnnl_query_diff_dst_md : dnnl_query_dst_md, 0));
     Work w = {0};
     check(dnnl_primitive_create(&w.primitive, chosen), "primitive");
     w.args[0] = (dnnl_exec_arg_t){is_data ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, mx};
@@ -106,14 +109,15 @@ static void window(Work *w, double seconds, long max) {
 }
 
 int main(int argc, char **argv) {
-    bool is_gemm = argc == 5 && !strcmp(argv[1], "gemm"), is_conv = argc == 8 && !strcmp(argv[1], "conv");
-    if (!is_gemm && !is_conv) {
-        fprintf(stderr, "usage: onednn gemm M K N | onednn conv BATCH SIZE IN OUT WINDOW forward|backward_data|backward_weights\n");
+    bool is_gemm = argc == 5 && !strcmp(argv[1], "gemm"), is_conv = argc >= 8 && !strcmp(argv[1], "conv");
+    bool is_blocked = argc == 9 && !strcmp(argv[8], "blocked");
+    if ((!is_gemm && !is_conv) || (argc > 8 && !is_blocked)) {
+        fprintf(stderr, "usage: onednn gemm M K N | onednn conv BATCH SIZE IN OUT WINDOW forward|backward_data|backward_weights [blocked]\n");
         return 2;
     }
     check(dnnl_engine_create(&engine, dnnl_cpu, 0), "engine");
     check(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags), "stream");
-    Work w = is_gemm ? gemm(argv + 2) : conv(argv + 2);
+    Work w = is_gemm ? gemm(argv + 2) : conv(argv + 2, is_blocked);
     for (int i = 0; i < 5; i++) run(&w);
     printf("{\"version\": \"%d.%d.%d\"}\n", dnnl_version()->major, dnnl_version()->minor, dnnl_version()->patch);
     fflush(stdout);

@@ -2,7 +2,7 @@
 import math
 from xml.sax.saxutils import escape
 
-COLORS = {"rill": "#2a9d8f", "tensorflow": "#e76f51", "tensorflow_xla": "#f4a261", "torch": "#8f6bb3", "torch_compile": "#b79bd1", "jax": "#4a7fb5", "onednn": "#888888",
+COLORS = {"rill": "#2a9d8f", "tensorflow": "#e76f51", "tensorflow_xla": "#f4a261", "torch": "#8f6bb3", "torch_compile": "#b79bd1", "jax": "#4a7fb5", "onednn": "#888888", "onednn_blocked": "#a8a8a8",
           "tcp": "#888888", "unix": "#aaaaaa", "memcpy": "#c4c4c4"}
 TEXT = "#808890"
 FONT = 'font-family="sans-serif" font-size="12" fill="%s"' % TEXT

@@ -10,7 +10,7 @@ import targets
 
 BYTES = {"4B": 4, "1KB": 1e3, "1MB": 1e6, "100MB": 1e8}
 DOCS = os.path.join(stage.ROOT, "docs")
-PEERS = {"rill": "Rill", "tensorflow": "TensorFlow", "tensorflow_xla": "TensorFlow XLA", "torch": "PyTorch", "torch_compile": "torch.compile", "jax": "JAX", "onednn": "oneDNN",
+PEERS = {"rill": "Rill", "tensorflow": "TensorFlow", "tensorflow_xla": "TensorFlow XLA", "torch": "PyTorch", "torch_compile": "torch.compile", "jax": "JAX", "onednn": "oneDNN", "onednn_blocked": "oneDNN, blocked images",
          "openmpi": "OpenMPI", "gloo": "Gloo", "tcp": "plain TCP"}
 MISSED = os.path.join(stage.HERE, "missed.md")
 
@@ -44,6 +44,8 @@ NOTES = {
     "peers": "Own small programs on OpenMPI (its processes poll all the time, which a server shared with others must not) and on Gloo (of PyTorch, over TCP), beside what Rill's ps and worker do "
              "for a client: there is no target, they say what a message costs without a session, a graph and a client.",
     "sync": "How much longer a step of `SyncReplicasOptimizer` takes than one of workers that each go on their own: all four take turns, the figure is that of each round.",
+    "kernels": "oneDNN is called alone, with the filter in the layout it likes best. Images are height × width × channels, as TensorFlow has them, and once more in the layout that oneDNN picks for "
+               "them (blocks of channels) at no charge for getting them there: what a network would gain at most if its convolutions, normalisations and pools handed such images on.",
     "scale": "A step is one of any worker: with 4 workers, 250 µs means 4,000 steps a second over all.",
 }
 

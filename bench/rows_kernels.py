@@ -6,9 +6,11 @@ import stage
 
 def contenders(name, case):
     path = graphs.kernel(stage.GRAPHS, name)
-    words = ["gemm", *graphs.GEMMS[name]] if name in graphs.GEMMS else ["conv", *graphs.CONVS[name], case]
-    return {"rill": contest.generator(path, case), "tensorflow": contest.python("python_client.py", path, case, ""),
-            "onednn": contest.Contender([stage.bench_program("onednn"), *words])}
+    words = [stage.bench_program("onednn"), *(["gemm", *graphs.GEMMS[name]] if name in graphs.GEMMS else ["conv", *graphs.CONVS[name], case])]
+    found = {"rill": contest.generator(path, case), "tensorflow": contest.python("python_client.py", path, case, ""), "onednn": contest.Contender(words)}
+    if name in graphs.CONVS:
+        found["onednn_blocked"] = contest.Contender([*words, "blocked"])
+    return found
 
 
 def gemms(s):

@@ -25,7 +25,7 @@ AIMS = [  # first that matches
     ("scale_growth", {"most": 1.1}),
     ("scale*", {"tensorflow": 4}),
     ("gemm_*", {"onednn": 0.95}),
-    ("conv_*", {"onednn": 0.95}),
+    ("conv_*", {"onednn": 0.95, "onednn_blocked": None}),
     ("executor_null_*", {"most": 50}),  # ns a node
     ("size_growth", {"most": 1.25}),
     ("chain100000*_extend", {}),
