@@ -94,6 +94,7 @@
     ROW(fractional_pool) \
     ROW(isotonic) \
     ROW(batch_norm) \
+    ROW(fused_norm) \
     ROW(lrn) \
     ROW(lookup) \
     ROW(parse_example) \

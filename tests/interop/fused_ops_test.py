@@ -44,6 +44,23 @@ def attention(feed):
     return tf.matmul(feed(queries), feed(keys)) * 0.125 + feed(mask)
 
 
+def layer_norm(feed):
+    """As Keras had it: a batch norm whose channels are the rows."""
+    x = tf.placeholder_with_default(feed(RNG.randn(3, 5, 8)), [None, 5, 8])
+    rows = tf.shape(x)[0] * tf.shape(x)[1]
+    y = tf.nn.fused_batch_norm(tf.reshape(x, [1, rows, 8, 1]), tf.fill([rows], 1.0), tf.fill([rows], 0.0), epsilon=1e-3, data_format="NCHW")[0]
+    return tf.reshape(y, tf.shape(x)) * tf.constant(np.linspace(0.5, 2, 8, dtype=np.float32)) + tf.constant(np.linspace(-1, 1, 8, dtype=np.float32))
+
+
+def instance_norm(feed, axes):
+    x = feed(RNG.randn(3, 4, 6, 4)) if axes == [1, 2] else feed(RNG.randn(3, 4, 6, 5))
+    of_channel = [1, 1, 1, 4] if axes == [1, 2] else [1, 4, 1, 1]
+    mean = tf.reduce_mean(x, axes, keepdims=True)
+    variance = tf.reduce_mean(tf.squared_difference(x, tf.stop_gradient(mean)), axes, keepdims=True)
+    factor = tf.rsqrt(variance + 1e-3) * tf.constant(VARIANCE.reshape(of_channel))
+    return x * factor + (tf.constant(BIAS.reshape(of_channel)) - mean * factor)
+
+
 def build(feed):
     """name -> tensor"""
     out = {}
@@ -59,6 +76,10 @@ def build(feed):
     out["norm plus another"] = tf.nn.relu(normalised(feed(IMAGE)) + feed(IMAGE))
     out["conv norm"] = normalised(PRODUCTS["conv"](feed))
     out["conv norm relu"] = tf.nn.relu(normalised(PRODUCTS["conv"](feed)))
+    out["layer norm"] = layer_norm(feed)
+    for axes in [1, 2], [2, 3]:
+        for name in "none", "relu", "leaky_relu":
+            out["instance norm over %s %s" % (axes, name)] = ACTIVATIONS[name](instance_norm(feed, axes))
     out["swish"] = ACTIVATIONS["swish"](feed(IMAGE))
     out["mish"] = ACTIVATIONS["mish"](feed(IMAGE))
     return out
@@ -88,7 +109,8 @@ def wanted():
 
 EXPECTED = {
     "0": {"_FusedConv2D", "_FusedMatMul"},
-    "1": {"_FusedConv2D", "_FusedMatMul", "_FusedDepthwiseConv2dNative", "_FusedConv3D", "_FusedBatchNormEx", "_MklFusedBatchMatMulV2", "_MklSwish", "_MklFusedMish"},
+    "1": {"_FusedConv2D", "_FusedMatMul", "_FusedDepthwiseConv2dNative", "_FusedConv3D", "_FusedBatchNormEx", "_MklFusedBatchMatMulV2", "_MklSwish", "_MklFusedMish",
+          "_MklLayerNorm", "_MklFusedInstanceNorm"},
 }
 
 
