@@ -202,3 +202,39 @@ def stateful_binomial(c):
     yield Call(state, np.int64(2), shape(5, 2), np.array([10, 400], t), np.array(0.5, t))
     yield Call(state[:2], np.int64(1), shape(5, 2), np.array([10, 400], t), np.array(0.5, t))
     yield Call(state, np.int64(1), shape(5), np.array([10, 400], t), np.array(0.5, t))
+
+
+def bounds(c, t):
+    """Parameters that ask for each way of drawing: most of the distribution, a narrow stretch of it, its tail, one side only."""
+    inf = np.inf
+    return [np.array(a, t) for a in ([0, 1, 0.5, 0, 2], [1, 2, 1, 0.5, 1], [-2, 1, 2, 3, -inf], [2, 1.5, inf, inf, -1])]
+
+
+@cases("ParameterizedTruncatedNormal", types={"T": ["int32"]}, primary="dtype", gradient=False)
+def parameterized_truncated_normal(c):
+    t, shape, seeds = c.type("dtype"), lambda *a: np.array(a, c.type("T")), dict(seed=5, seed2=9)
+    one = lambda x: np.array(x, t)
+    yield Call(shape(5, 7), *bounds(c, t), **seeds)
+    yield Call(shape(3, 50), one(1), one(2), one(-2), one(3), **seeds)
+    yield Call(shape(6), one([1]), one([2]), one(4), one(np.inf), **seeds)
+    yield Call(shape(2, 3), one([1, 2]), one(1), one([0, 0]), one(0.5), **seeds)
+    yield Call(shape(0, 3), one(1), one(1), one(0), one(1), **seeds)
+    yield Call(shape(2), one(1), one(-1), one(0), one(1), **seeds)
+    yield Call(shape(2), one(1), one(1), one(1), one(0), **seeds)
+    yield Call(shape(2), one(1), one(1), one(-np.inf), one(np.inf), **seeds)
+    yield Call(shape(3), one([1, 2]), one(1), one(0), one(1), **seeds)
+    yield Call(shape(), one(1), one(1), one(0), one(1), **seeds)
+
+
+@cases("StatelessParameterizedTruncatedNormal", types={"S": ["int32"]}, primary="dtype", gradient=False)
+def stateless_parameterized_truncated_normal(c):
+    t, shape, seed = c.type("dtype"), lambda *a: np.array(a, c.type("S")), lambda *a: np.array(a, c.type("Tseed"))
+    one = lambda x: np.array(x, t)
+    yield Call(shape(9, 5), seed(1, 2), *bounds(c, t))
+    yield Call(shape(4, 2, 3), seed(-7, 2), one([[0], [1]]), one([1, 2, 3]), one(-1), one([[2.5], [1.5]]))
+    yield Call(shape(60), seed(5, 6), one(1), one(2), one(-2), one(3))
+    yield Call(shape(0, 2), seed(5, 6), one([3, 4]), one(1), one(0), one(5))
+    yield Call(shape(2, 2), seed(5, 6), one([3, 4]), one([1, -1]), one(0), one(5))
+    yield Call(shape(3), seed(5, 6), one([3, 4]), one(1), one(0), one(5))
+    yield Call(shape(3, 3), seed(5, 6), one([3, 4]), one([1, 1, 1]), one(0), one(5))
+    yield Call(shape(2), seed(5), one([3, 4]), one(1), one(0), one(5))

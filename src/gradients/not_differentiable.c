@@ -84,6 +84,7 @@ const GradientDef not_differentiable_gradients[] = {
     {"NotEqual", NULL},
     {"OneHot", NULL},
     {"OnesLike", NULL},
+    {"ParameterizedTruncatedNormal", NULL},
     {"ParseTensor", NULL},
     {"PopulationCount", NULL},
     {"QueueClose", NULL},

@@ -1,5 +1,4 @@
-/* quantize.c: gradients of simulated quantisation, which pass values inside of its range; and of samples of gamma
- * distributions. */
+/* quantize.c: gradients of simulated quantisation, which pass values inside of its range. */
 #include "gradients/rule.h"
 
 static void fake_quant_args_grad(Builder *b, Rule *r) {
@@ -41,25 +40,6 @@ static void quantize_v4_grad_grad(Builder *b, Rule *r) {
     rule_set(r, 0, b_op(b, "QuantizeAndDequantizeV4Grad", inputs, 4));
 }
 
-/* ---- Samples ---- */
-
-static void gamma_grad(Builder *b, Rule *r, int alpha) {
-    Output sample = rule_out(r, 0), slope = b_op2(b, "RandomGammaGrad", rule_in(r, alpha), sample);
-    rule_set_reduced_to(b, r, alpha, b_mul(b, rule_dy(r, 0), slope), b_shape(b, sample));
-}
-
-static void random_gamma_grad(Builder *b, Rule *r) {
-    gamma_grad(b, r, 1);
-}
-
-static void stateless_gamma_v2_grad(Builder *b, Rule *r) {
-    gamma_grad(b, r, 2);
-}
-
-static void stateless_gamma_v3_grad(Builder *b, Rule *r) {
-    gamma_grad(b, r, 4);
-}
-
 const GradientDef quantize_gradients[] = {
     {"FakeQuantWithMinMaxArgs", fake_quant_args_grad},
     {"FakeQuantWithMinMaxVars", fake_quant_vars_grad},
@@ -69,8 +49,5 @@ const GradientDef quantize_gradients[] = {
     {"QuantizeAndDequantizeV3", straight_through},
     {"QuantizeAndDequantizeV4", quantize_v4_grad},
     {"QuantizeAndDequantizeV4Grad", quantize_v4_grad_grad},
-    {"RandomGamma", random_gamma_grad},
-    {"StatelessRandomGammaV2", stateless_gamma_v2_grad},
-    {"StatelessRandomGammaV3", stateless_gamma_v3_grad},
     {0},
 };

@@ -67,6 +67,7 @@ void rule_set_reduced_to(Builder *b, Rule *r, int i, Output g, Output full_shape
     ROW(ragged)             \
     ROW(image)              \
     ROW(quantize)           \
+    ROW(sample)             \
     ROW(variable)           \
     ROW(control_flow)       \
     ROW(tensor_array)       \

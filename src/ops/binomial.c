@@ -26,20 +26,6 @@ typedef struct BinomialJob {
     Tensor *out;
 } BinomialJob;
 
-/* Element `at` of the broadcast shape, in a tensor that is broadcast to it. */
-static int64_t place_in(const Shape *small, const Shape *full, int64_t at) {
-    int64_t place = 0, step = 1;
-    for (int d = 1; d <= full->rank; d++) {
-        int64_t size = full->dims[full->rank - d], i = at % size;
-        at /= size;
-        if (d > small->rank) continue;
-        int64_t own = small->dims[small->rank - d];
-        if (own > 1) place += i * step;
-        step *= own;
-    }
-    return place;
-}
-
 /* As the type of the parameters would hold it; the choice of method depends on it. */
 static double rounded(DataType type, double x) {
     return type == DT_DOUBLE ? x : type == DT_FLOAT ? (float)x : half_to_float(float_to_half((float)x));
@@ -63,26 +49,11 @@ static void draw_range(void *arg, int64_t begin, int64_t end) {
     const BinomialJob *job = arg;
     for (int64_t at = begin; at < end; at++) {
         int64_t batch = at / job->samples, sample = at % job->samples;
-        double count = sampling_number(job->counts, place_in(&job->counts->shape, &job->batch, batch));
-        double prob = sampling_number(job->probs, place_in(&job->probs->shape, &job->batch, batch));
+        double count = sampling_number(job->counts, sampling_place(&job->counts->shape, &job->batch, batch));
+        double prob = sampling_number(job->probs, sampling_place(&job->probs->shape, &job->batch, batch));
         double x = draw(job, at, count, prob);
         sampling_put(job->out, sample * job->batches + batch, fmax(fmin(x, 0x1p62), -0x1p62));
     }
-}
-
-/* The shape of both parameters, with which the wanted shape must end. */
-static Error *batch_shape(const BinomialJob *job, const Shape *want, Shape *out) {
-    const Shape *a = &job->counts->shape, *b = &job->probs->shape;
-    *out = (Shape){.rank = a->rank > b->rank ? a->rank : b->rank};
-    for (int d = 1; d <= out->rank; d++) {
-        int64_t x = d <= a->rank ? a->dims[a->rank - d] : 1, y = d <= b->rank ? b->dims[b->rank - d] : 1;
-        if (x != y && x != 1 && y != 1)
-            return error_invalid("counts and probs must have compatible batch dimensions: %s vs. %s", shape_text(a).text, shape_text(b).text);
-        out->dims[out->rank - d] = x == 1 ? y : x;
-    }
-    bool ends = out->rank <= want->rank;
-    for (int d = 1; d <= out->rank && ends; d++) ends = out->dims[out->rank - d] == want->dims[want->rank - d];
-    return ends ? NULL : error_invalid("Shape passed in must end with broadcasted shape.");
 }
 
 static Error *job_init(KernelContext *k, int shape_input, BinomialJob *job) {
@@ -91,7 +62,8 @@ static Error *job_init(KernelContext *k, int shape_input, BinomialJob *job) {
     if (k->in[shape_input]->shape.rank != 1)
         return error_invalid("Input shape should be a vector, got shape: %s", shape_text(&k->in[shape_input]->shape).text);
     Error *err = kernel_shape_input(k, shape_input, &shape);
-    if (!err) err = batch_shape(job, &shape, &job->batch);
+    if (!err) err = sampling_batch((const Tensor *[]){job->counts, job->probs}, 2, "counts and probs", &job->batch);
+    if (!err) err = sampling_ends_with(&shape, &job->batch);
     if (!err) err = sampling_output(k, shape_input, &job->out);
     if (err || !job->out) return err;
     job->batches = shape_count(&job->batch);

@@ -87,6 +87,7 @@
     ROW(random_ops) \
     ROW(stateless_random) \
     ROW(binomial) \
+    ROW(bounded_normal) \
     ROW(string_format) \
     ROW(reader) \
     ROW(conv) \

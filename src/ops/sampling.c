@@ -210,3 +210,39 @@ Error *sampling_seed(KernelContext *k, int i, Philox *out) {
     *out = philox_from_stateless(seed[0], seed[1]);
     return NULL;
 }
+
+int64_t sampling_place(const Shape *small, const Shape *full, int64_t at) {
+    int64_t place = 0, step = 1;
+    for (int d = 1; d <= full->rank; d++) {
+        int64_t size = full->dims[full->rank - d], i = at % size;
+        at /= size;
+        if (d > small->rank) continue;
+        int64_t own = small->dims[small->rank - d];
+        if (own > 1) place += i * step;
+        step *= own;
+    }
+    return place;
+}
+
+Error *sampling_batch(const Tensor *const *parameters, int count, const char *names, Shape *out) {
+    *out = (Shape){0};
+    for (int i = 0; i < count; i++)
+        if (parameters[i]->shape.rank > out->rank) out->rank = parameters[i]->shape.rank;
+    for (int d = 0; d < out->rank; d++) out->dims[d] = 1;
+    for (int i = 0; i < count; i++) {
+        const Shape *s = &parameters[i]->shape;
+        for (int d = 1; d <= s->rank; d++) {
+            int64_t own = s->dims[s->rank - d], *all = &out->dims[out->rank - d];
+            if (own != *all && own != 1 && *all != 1)
+                return error_invalid("%s must have compatible batch dimensions: %s does not fit the others", names, shape_text(s).text);
+            if (*all == 1) *all = own;
+        }
+    }
+    return NULL;
+}
+
+Error *sampling_ends_with(const Shape *shape, const Shape *batch) {
+    bool ends = batch->rank <= shape->rank;
+    for (int d = 1; d <= batch->rank && ends; d++) ends = batch->dims[batch->rank - d] == shape->dims[shape->rank - d];
+    return ends ? NULL : error_invalid("Shape passed in must end with broadcasted shape.");
+}

@@ -18,3 +18,9 @@ Error *sampling_seed(KernelContext *k, int i, Philox *out) MUST_CHECK;
 /* Element i of a parameter of any real type, and of an output; NaN is 0 where it cannot be held. */
 double sampling_number(const Tensor *t, int64_t i);
 void sampling_put(Tensor *t, int64_t i, double x);
+
+/* Parameters that are broadcast to each other: their common shape, with which the shape of the samples must end, and where element `at`
+ * of it is in one of them. */
+Error *sampling_batch(const Tensor *const *parameters, int count, const char *names, Shape *out) MUST_CHECK;
+Error *sampling_ends_with(const Shape *shape, const Shape *batch) MUST_CHECK;
+int64_t sampling_place(const Shape *small, const Shape *full, int64_t at);

@@ -79,6 +79,19 @@ static void accidental_hits(ShapeContext *c) {
     ctx_out_all(c, shape_vector(DIM_UNKNOWN));
 }
 
+static void bounded_normal(ShapeContext *c) {
+    PartialShape s = ctx_shape_of(c, 0);
+    for (int i = 1; i < 5; i++) ctx_rank_at_most(c, c->in[i], 1);
+    ctx_out(c, 0, s);
+}
+
+static void stateless_bounded_normal(ShapeContext *c) {
+    PartialShape s = ctx_shape_of(c, 0), batch = c->in[2];
+    check_seed(c, 1);
+    for (int i = 3; i < 6; i++) batch = ctx_broadcast(c, batch, c->in[i]);
+    ctx_out(c, 0, s);
+}
+
 const ShapeRow random_rules[] = {
     {"AllCandidateSampler", candidate_sampler, 0},
     {"ComputeAccidentalHits", accidental_hits, 0},
@@ -86,6 +99,7 @@ const ShapeRow random_rules[] = {
     {"LearnedUnigramCandidateSampler", candidate_sampler, 0},
     {"LogUniformCandidateSampler", candidate_sampler, 0},
     {"Multinomial", multinomial, 0},
+    {"ParameterizedTruncatedNormal", bounded_normal, 0},
     {"RandomGamma", random_gamma, 0},
     {"RandomGammaGrad", rule_broadcast, 0},
     {"RandomPoisson", random_gamma, 0},
@@ -96,6 +110,7 @@ const ShapeRow random_rules[] = {
     {"RandomUniformInt", random_shape, "* [] []"},
     {"StatefulRandomBinomial", stateful_binomial, 0},
     {"StatelessMultinomial", multinomial, 0},
+    {"StatelessParameterizedTruncatedNormal", stateless_bounded_normal, 0},
     {"StatelessRandomBinomial", stateless_gamma_v2, 0},
     {"StatelessRandomGammaV2", stateless_gamma_v2, 0},
     {"StatelessRandomGammaV3", stateless_gamma_v3, 0},

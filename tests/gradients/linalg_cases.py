@@ -249,6 +249,12 @@ def samples():
     return [tf.random.stateless_gamma([4, 3], [1, 2], alpha, dtype=tf.float64), tf.raw_ops.StatelessRandomGammaV2(shape=[4, 3], seed=[1, 2], alpha=alpha)], [alpha]
 
 
+@case(rtol=1e-5, atol=1e-6)
+def samples_between_bounds():
+    mean, deviation, low, high = floats(3), floats(2, 1, low=.5, high=2), tf.constant(-1.5, tf.float64), floats(3, low=.5, high=2)
+    return tf.random.stateless_parameterized_truncated_normal([4, 2, 3], [1, 2], mean, deviation, low, high), [mean, deviation, low, high]
+
+
 @case()
 def samples_with_a_seed():
     alpha = floats(3, low=.5, high=2)
