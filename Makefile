@@ -20,7 +20,7 @@ FLAGS_debug := -O0 -g
 FLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FLAGS_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes $(if $(filter fuzz,$(MODE)),-Wno-missing-field-initializers,-Werror)
+WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes -Werror $(if $(filter fuzz,$(MODE)),-Wno-missing-field-initializers)
 PKGS := libnghttp2 libuv libprotobuf-c zlib libcjson libpng libjpeg icu-uc
 
 CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE $(FLAGS_$(MODE)) -fno-math-errno -ffp-contract=$(CONTRACT) -fvisibility=hidden -fPIC -pthread -Isrc -Iinclude -I$(B)/gen

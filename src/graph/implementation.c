@@ -13,7 +13,7 @@ typedef struct Api {
 } Api;
 
 static void read_attr(Str bytes, Api *api) {
-    Str name = {0}, value = {0}, text;
+    Str name = STR(""), value = STR(""), text;
     WireReader r = wire_reader(bytes);
     while (wire_next(&r)) {
         if (r.field == 1 && r.type == WIRE_BYTES) name = r.bytes;

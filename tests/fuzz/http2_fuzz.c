@@ -68,7 +68,10 @@ static void on_goaway(void *arg, uint32_t code, Str debug) {
     (void)arg, (void)code, (void)debug;
 }
 
-static const Http2Events events = {on_opened, on_header, on_headers_end, on_data, on_ended, on_closed, on_ready, on_goaway};
+static const Http2Events events = {
+    .opened = on_opened, .header = on_header, .headers_end = on_headers_end, .data = on_data, .ended = on_ended,
+    .closed = on_closed, .ready = on_ready,   .goaway = on_goaway,
+};
 
 static bool drain(Http2 *h) {
     Message out = {0};
