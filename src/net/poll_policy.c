@@ -19,6 +19,10 @@ static void trust_more(PollPolicy *p) {
     if (p->trust < TRUST_MOST) p->trust++;
 }
 
+static void note_usual(PollPolicy *p, int64_t ns) {
+    p->usual_ns = ns < POLL_MAX_NS ? ns : POLL_MAX_NS;
+}
+
 int64_t poll_policy_limit(PollPolicy *p) {
     if (p->trust < TRUST_ENOUGH) return 0;
     if (p->sit_out > 0) {
@@ -34,12 +38,12 @@ void poll_policy_polled(PollPolicy *p, PollEnd how, int64_t waited_ns) {
     switch (how) {
     case POLL_FOUND:
         trust_more(p);
-        p->usual_ns = p->usual_ns ? (p->usual_ns * 7 + waited_ns) / 8 : waited_ns;
+        note_usual(p, p->usual_ns ? (p->usual_ns * 7 + waited_ns) / 8 : waited_ns);
         p->next_sit_out = p->next_sit_out / 2;
         break;
     case POLL_VAIN:
         trust_less(p, LOST_BY_VAIN);
-        p->usual_ns = p->usual_ns * 5 / 4; /* perhaps it looked too shortly */
+        note_usual(p, p->usual_ns * 5 / 4); /* perhaps it looked too shortly */
         break;
     case POLL_PUSHED:
         p->sit_out = p->next_sit_out < FIRST_SIT_OUT ? FIRST_SIT_OUT : p->next_sit_out;

@@ -118,6 +118,21 @@ static void a_look_ends_when_the_core_was_away(void **state) {
     assert_int_equal(how, POLL_PUSHED);
 }
 
+/* Vain looks between short sleeps, for as long as a server may run. */
+static void what_is_usual_stays_in_bounds(void **state) {
+    (void)state;
+    PollPolicy p = trusting();
+    poll_policy_polled(&p, POLL_FOUND, 20 * US);
+    for (int i = 0; i < MANY; i++) {
+        poll_policy_polled(&p, POLL_VAIN, 60 * US);
+        sleep_often(&p, 10, 50 * US);
+        int64_t limit = poll_policy_limit(&p);
+        assert_true(limit > 0 && limit <= POLL_MAX_NS);
+    }
+    for (int i = 0; i < 100; i++) poll_policy_polled(&p, POLL_FOUND, 5 * US);
+    assert_true(poll_policy_limit(&p) <= 4 * 5 * US); /* and it finds back */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_knows_nothing_sleeps),
@@ -128,6 +143,7 @@ int main(void) {
         cmocka_unit_test(another_poller_says_nothing),
         cmocka_unit_test(a_look_ends_by_time),
         cmocka_unit_test(a_look_ends_when_the_core_was_away),
+        cmocka_unit_test(what_is_usual_stays_in_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
