@@ -20,6 +20,7 @@ const OpDef bounded_normal_ops[] = {
     {0},
 };
 
+static const char PARAMETERS[] = "means, stddevs, minvals, maxvals";
 enum { MAX_TRIES = 1000, STRETCH = 1000, SAME_BATCH = 100 };
 
 typedef struct BoundedJob BoundedJob;
@@ -89,6 +90,16 @@ static void fail(BoundedJob *job, Error *err) {
     if (err && !atomic_compare_exchange_strong(&job->failed, &none, err)) error_free(err);
 }
 
+/* Before memory is taken for the results. The parameters of the job, broadcast to each other, have the shape `own`. */
+static Error *check_values(const BoundedJob *job, const Shape *own) {
+    for (int64_t b = 0, count = shape_count(own); b < count; b++) {
+        double x[4];
+        for (int i = 0; i < 4; i++) x[i] = sampling_number(job->parameters[i], sampling_place(&job->parameters[i]->shape, own, b));
+        if (!(x[1] > 0 && x[2] < x[3] && (isfinite(x[2]) || isfinite(x[3])))) return error_invalid("Invalid parameters");
+    }
+    return NULL;
+}
+
 static Error *draw_batch(const BoundedJob *job, Philox *p, int64_t batch, int64_t sample, int64_t count) {
     int64_t at[4];
     for (int i = 0; i < 4; i++) at[i] = sampling_place(&job->parameters[i]->shape, &job->batch, job->batch.rank ? batch : 0);
@@ -147,14 +158,21 @@ static Error *draw_all(KernelContext *k, BoundedJob *job, int64_t units, int64_t
     return job->failed;
 }
 
+/* The vector in input 0. */
+static Error *wanted_shape(KernelContext *k, Shape *out) {
+    const Shape *s = &k->in[0]->shape;
+    if (s->rank != 1) return error_invalid("Input shape should be a vector, got shape: %s", shape_text(s).text);
+    return kernel_shape_input(k, 0, out);
+}
+
 static Error *run_stateless(KernelContext *k) {
     BoundedJob job = {.parameters = {k->in[2], k->in[3], k->in[4], k->in[5]}, .group = k->in[2]->dtype == DT_DOUBLE ? 2 : 4};
     Shape shape;
     Error *err = sampling_seed(k, 1, &job.p);
-    if (!err) err = sampling_batch(job.parameters, 4, "means, stddevs, minvals, maxvals", &job.batch);
-    if (!err && k->in[0]->shape.rank != 1) err = error_invalid("Input shape should be a vector, got shape: %s", shape_text(&k->in[0]->shape).text);
-    if (!err) err = kernel_shape_input(k, 0, &shape);
+    if (!err) err = sampling_batch(job.parameters, 4, PARAMETERS, &job.batch);
+    if (!err) err = wanted_shape(k, &shape);
     if (!err) err = sampling_ends_with(&shape, &job.batch);
+    if (!err && shape_count(&shape)) err = check_values(&job, &job.batch);
     if (!err) err = sampling_output(k, 0, &job.out);
     if (err || !job.out || job.out->count == 0) return err;
     job.batches = shape_count(&job.batch);
@@ -162,8 +180,10 @@ static Error *run_stateless(KernelContext *k) {
     return draw_all(k, &job, job.out->count, STRETCH, draw_results);
 }
 
-static Error *check_parameters(const BoundedJob *job, bool *all_same) {
+/* Scalars, or vectors with a number for each batch: the first dimension. */
+static Error *check_parameters(const BoundedJob *job, const Shape *shape, bool *all_same) {
     static const char *const names[] = {"means", "stddevs", "minvals", "maxvals"};
+    Shape own;
     *all_same = true;
     for (int i = 0; i < 4; i++) {
         const Shape *s = &job->parameters[i]->shape;
@@ -172,20 +192,21 @@ static Error *check_parameters(const BoundedJob *job, bool *all_same) {
     }
     for (int i = 0; i < 4 && !*all_same; i++) {
         const Shape *s = &job->parameters[i]->shape;
-        if (s->rank && s->dims[0] != 1 && s->dims[0] != job->out->shape.dims[0])
+        if (s->rank && s->dims[0] != 1 && s->dims[0] != shape->dims[0])
             return error_invalid("Input %s should have length 1 or shape[0], got shape: %s", names[i], shape_text(s).text);
     }
-    return NULL;
+    Error *err = sampling_batch(job->parameters, 4, PARAMETERS, &own);
+    return err || !shape_count(shape) ? err : check_values(job, &own);
 }
 
 static Error *run_stateful(KernelContext *k) {
     BoundedJob job = {.parameters = {k->in[1], k->in[2], k->in[3], k->in[4]}, .samples_last = true};
-    const Shape *s = &k->in[0]->shape;
+    Shape shape;
     bool all_same = false;
-    if (s->rank != 1) return error_invalid("Input shape should be a vector, got shape: %s", shape_text(s).text);
-    if (s->dims[0] == 0) return error_invalid("Shape tensor must not be empty, got %s", shape_text(s).text);
-    Error *err = sampling_output(k, 0, &job.out);
-    if (!err && job.out) err = check_parameters(&job, &all_same);
+    Error *err = wanted_shape(k, &shape);
+    if (!err && shape.rank == 0) err = error_invalid("Shape tensor must not be empty");
+    if (!err) err = check_parameters(&job, &shape, &all_same);
+    if (!err) err = sampling_output(k, 0, &job.out);
     if (err || !job.out || job.out->count == 0) return err;
     job.batches = all_same ? (job.out->count + SAME_BATCH - 1) / SAME_BATCH : job.out->shape.dims[0];
     job.samples = all_same ? SAME_BATCH : job.out->count / job.batches;
