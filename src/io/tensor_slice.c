@@ -97,6 +97,17 @@ Error *slice_parse_spec(Str spec, Shape *full, TensorSlice *out) {
     return err;
 }
 
+Error *slice_of_tensor(Str spec, const Shape *tensor, Shape *full, TensorSlice *out) {
+    Shape part;
+    Error *err = slice_parse_spec(spec, full, out);
+    if (!err) err = slice_shape(out, full, &part);
+    if (err || shape_eq(&part, tensor)) return err;
+    char *text = shape_str(tensor);
+    err = error_invalid("Slice in shape_and_slice specification does not match the shape of the tensor to save: %.*s, tensor: %s", STR_ARG(spec), text);
+    free(text);
+    return err;
+}
+
 static bool extent_decode(Str proto, int64_t *start, int64_t *length) {
     WireReader r = wire_reader(proto);
     *start = 0;

@@ -19,6 +19,8 @@ Error *slice_shape(const TensorSlice *s, const Shape *full, Shape *out) MUST_CHE
 
 /* "5 2 3,2:0,2": the full shape, then the slice; "-" for a whole dimension. */
 Error *slice_parse_spec(Str spec, Shape *full, TensorSlice *out) MUST_CHECK;
+/* The same for a tensor that is to be saved as that slice, which must have its shape. */
+Error *slice_of_tensor(Str spec, const Shape *tensor, Shape *full, TensorSlice *out) MUST_CHECK;
 
 /* TensorSliceProto, both ways. */
 bool slice_decode(Str proto, TensorSlice *out);

@@ -28,15 +28,6 @@ typedef uint64_t Words8 __attribute__((vector_size(64)));
 #define STORE(p, v) _mm256_storeu_si256((void *)(p), (__m256i)(v))
 #define MULTIPLY(x, y) ((V)_mm256_mul_epu32((__m256i)(x), (__m256i)(y)))
 #include "kernels/philox_block.inc"
-#undef V
-#undef WORDS
-#undef VECTORS
-#undef CPU
-#undef TARGET
-#undef SPLAT
-#undef LOAD
-#undef STORE
-#undef MULTIPLY
 
 #define V Words8
 #define WORDS 8
@@ -48,15 +39,6 @@ typedef uint64_t Words8 __attribute__((vector_size(64)));
 #define STORE(p, v) _mm512_storeu_si512((void *)(p), (__m512i)(v))
 #define MULTIPLY(x, y) ((V)_mm512_mul_epu32((__m512i)(x), (__m512i)(y)))
 #include "kernels/philox_block.inc"
-#undef V
-#undef WORDS
-#undef VECTORS
-#undef CPU
-#undef TARGET
-#undef SPLAT
-#undef LOAD
-#undef STORE
-#undef MULTIPLY
 #endif
 
 #define CPU_BODY "kernels/philox_uniform.inc"

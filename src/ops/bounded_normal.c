@@ -52,12 +52,6 @@ static Error *gave_up(const char *how) {
 #define TYPE RANDOM_FLOAT
 #define NAME(f) f##_f32
 #include "ops/bounded_normal.inc"
-#undef S
-#undef T
-#undef F
-#undef GROUP
-#undef TYPE
-#undef NAME
 #define S double
 #define T double
 #define F(g) g
@@ -68,12 +62,6 @@ static Error *gave_up(const char *how) {
 #undef R
 #undef LOAD
 #undef STORE
-#undef S
-#undef T
-#undef F
-#undef GROUP
-#undef TYPE
-#undef NAME
 #define R(x) half_to_float(float_to_half(x))
 #define LOAD half_to_float
 #define STORE float_to_half

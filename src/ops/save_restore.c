@@ -45,21 +45,10 @@ static Error *check_inputs(KernelContext *k, int64_t data_count) {
 
 static Error *save_one(BundleWriter *w, Str name, Str spec, const Tensor *value) {
     if (!spec.len) return bundle_writer_add(w, name, value);
-    Shape full, part;
+    Shape full;
     TensorSlice slice;
-    Error *err = slice_parse_spec(spec, &full, &slice);
-    if (!err) err = slice_shape(&slice, &full, &part);
-    if (err) return err;
-    if (!shape_eq(&part, &value->shape)) {
-        char *text = shape_str(&value->shape);
-        err = error_invalid(
-            "Slice in shape_and_slice specification does not match the shape of the tensor to save: %.*s, "
-            "tensor: %s",
-            STR_ARG(spec), text);
-        free(text);
-        return err;
-    }
-    return bundle_writer_add_slice(w, name, &full, &slice, value);
+    Error *err = slice_of_tensor(spec, &value->shape, &full, &slice);
+    return err ? err : bundle_writer_add_slice(w, name, &full, &slice, value);
 }
 
 static Error *run_save(KernelContext *k) {

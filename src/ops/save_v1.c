@@ -40,23 +40,10 @@ static TensorSlice whole_slice(int rank) {
 }
 
 static Error *save_one(SliceFileWriter *w, Str name, Str spec, const Tensor *value) {
-    Shape full = value->shape, part;
+    Shape full = value->shape;
     TensorSlice slice = whole_slice(full.rank);
-    if (spec.len) {
-        Error *err = slice_parse_spec(spec, &full, &slice);
-        if (!err) err = slice_shape(&slice, &full, &part);
-        if (err) return err;
-        if (!shape_eq(&part, &value->shape)) {
-            char *text = shape_str(&value->shape);
-            err = error_invalid(
-                "Slice in shape_and_slice specification does not match the shape of the tensor to  save: %.*s, "
-                "tensor: %s",
-                STR_ARG(spec), text);
-            free(text);
-            return err;
-        }
-    }
-    return slice_file_writer_add(w, name, &full, &slice, value);
+    Error *err = spec.len ? slice_of_tensor(spec, &value->shape, &full, &slice) : NULL;
+    return err ? err : slice_file_writer_add(w, name, &full, &slice, value);
 }
 
 /* `fixed` inputs come before the tensors: the file, the names and, when there are three, the slices. */
