@@ -1,0 +1,133 @@
+/* inline.c: the body of a function copied to where it is called. */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "placement/device_name.h"
+#include "placement/lowerer.h"
+#include "placement/symbolic_gradient.h"
+
+enum { MAX_NODES = 1000000, MAX_BODIES = 100000 };
+
+static Str merged_device(Lowerer *l, Str own, Str callers) {
+    DeviceName a, b;
+    if (!own.len) return callers;
+    Error *err = device_name_parse(own, &a);
+    if (!err) err = device_name_parse(callers, &b);
+    bool ok = !err;
+    error_free(err);
+    if (!ok) return own;
+    device_name_fill(&a, &b);
+    return device_name_text(l->g->arena, &a);
+}
+
+static Node *copy_of(Node **copies, const Node *n) {
+    return copies[n->id];
+}
+
+static Error *copy_body_node(Lowerer *l, const Node *n, const Node *caller, Str prefix, Node *gate, int depth, Node **out) {
+    Graph *g = l->g;
+    Node *copy;
+    Str name = graph_unique_name(g, arena_printf(g->arena, "%.*s/%.*s", STR_ARG(prefix), STR_ARG(n->name)));
+    Error *err = graph_add_node(g, name, n->op, merged_device(l, n->device, caller->device), &copy);
+    if (err) return err;
+    for (int i = 0; i < n->attr_count; i++) {
+        if (str_is(n->attrs[i].name, "_class")) continue; /* groups name nodes of the body; renaming them is not worth it */
+        node_add_attr(g, copy, n->attrs[i].name, n->attrs[i].value);
+    }
+    /* Loops of the body need frames of their own. */
+    if (node_is(copy, "Enter") || node_is(copy, "RefEnter")) {
+        Str value, frame;
+        if (node_attr(n, "frame_name", &value) && attr_string(value, &frame))
+            node_add_attr(g, copy, STR("frame_name"), attr_make_string(g->arena, arena_printf(g->arena, "%.*s/%.*s", STR_ARG(prefix), STR_ARG(frame))));
+    }
+    err = node_resolve(g, copy);
+    if (err) return err;
+    lowerer_note(l, copy, depth + 1, gate);
+    *out = copy;
+    return NULL;
+}
+
+/* Joins the copied nodes. A node that would start by itself waits for `gate`, so that it runs only in its branch or iteration. */
+static void link_body(Lowerer *l, const FunctionBody *body, Node **copies, const Output *args, Node *gate) {
+    for (int i = 0; i < body->graph->node_count; i++) {
+        const Node *n = body->graph->nodes[i];
+        Node *copy = copies[i];
+        if (!copy) continue;
+        Output *inputs = arena_alloc(l->g->arena, sizeof *inputs * (size_t)(n->input_count + 1));
+        for (int j = 0; j < n->input_count; j++) {
+            Node *src = n->inputs[j].node;
+            int64_t index = 0;
+            bool is_arg = node_is(src, "_Arg");
+            if (is_arg) error_free(node_attr_int(src, "index", &index));
+            inputs[j] = is_arg ? args[index] : (Output){copy_of(copies, src), n->inputs[j].index};
+        }
+        copy->inputs = inputs;
+        copy->input_count = n->input_count;
+        for (int j = 0; j < n->control_count; j++)
+            if (copy_of(copies, n->controls[j])) node_add_control(l->g, copy, copy_of(copies, n->controls[j]));
+        if (gate && copy->input_count == 0 && copy->control_count == 0) node_add_control(l->g, copy, gate);
+    }
+}
+
+/* What the caller's wish for a device says; every task has a CPU. */
+static Str device_type_of(const Node *caller) {
+    DeviceName name;
+    Error *err = device_name_parse(caller->device, &name);
+    bool known = !err && name.type.len;
+    error_free(err);
+    return known ? name.type : STR("CPU");
+}
+
+Error *lowerer_inline(Lowerer *l, Node *caller, Str function, Str prefix, const Output *args, int arg_count, Node *gate, int depth, Inlined *out) {
+    const Function *f = function_find(l->lib, func_name(function));
+    if (!f) return error_not_found("Function %.*s called by {{node %.*s}} is not in the library", STR_ARG(func_name(function)), STR_ARG(caller->name));
+    if (++l->body_count > MAX_BODIES)
+        return error_new(CODE_RESOURCE_EXHAUSTED, "The graph has more than %d function calls when functions are expanded, the last of %.*s by {{node %.*s}}",
+                         MAX_BODIES, STR_ARG(f->name), STR_ARG(caller->name));
+    f = function_implementation(l->lib, f, device_type_of(caller));
+    int attr_count = func_attrs(function, NULL, 0);
+    Attr *attrs = xcalloc((size_t)attr_count, sizeof *attrs);
+    func_attrs(function, attrs, attr_count);
+    FunctionBody *body = NULL;
+    Node **copies = NULL;
+    Error *err = node_is(caller, "SymbolicGradient") ? symbolic_gradient_body(l->lib, function, l->nesting + 1, &body)
+                                                     : function_instantiate(l->lib, f, attrs, attr_count, &body);
+    if (!err && body->arg_count != arg_count)
+        err = error_invalid("Function %.*s takes %d arguments, {{node %.*s}} gives %d", STR_ARG(f->name), body->arg_count, STR_ARG(caller->name), arg_count);
+    if (!err && l->g->node_count + body->graph->node_count > MAX_NODES)
+        err = error_new(CODE_RESOURCE_EXHAUSTED, "Inlining %.*s would make more than %d nodes", STR_ARG(f->name), MAX_NODES);
+    if (err) goto out;
+    copies = xcalloc((size_t)body->graph->node_count, sizeof(Node *));
+    for (int i = 0; !err && i < body->graph->node_count; i++)
+        if (!node_is(body->graph->nodes[i], "_Arg")) err = copy_body_node(l, body->graph->nodes[i], caller, prefix, gate, depth, &copies[i]);
+    if (err) goto out;
+    link_body(l, body, copies, args, gate);
+    out->ret_count = body->ret_count;
+    out->rets = arena_calloc(l->g->arena, (size_t)body->ret_count, sizeof *out->rets);
+    for (int i = 0; i < body->ret_count; i++) {
+        Output ret = body->rets[i];
+        int64_t index = 0;
+        bool is_arg = node_is(ret.node, "_Arg");
+        if (is_arg) error_free(node_attr_int(ret.node, "index", &index));
+        out->rets[i] = is_arg ? args[index] : (Output){copy_of(copies, ret.node), ret.index};
+    }
+    for (int i = 0; i < body->graph->node_count; i++) {
+        const Node *n = body->graph->nodes[i];
+        bool must = node_is_stateful(n) && copies[i];
+        for (int j = 0; !must && j < body->control_ret_count; j++) must = body->control_rets[j] == n;
+        if (!must || !copies[i]) continue;
+        if (!out->effects) {
+            Str name = graph_unique_name(l->g, arena_printf(l->g->arena, "%.*s/effects", STR_ARG(prefix)));
+            err = lowerer_add(l, name, "NoOp", caller, &out->effects);
+            if (!err) err = node_resolve(l->g, out->effects);
+            if (err) goto out;
+            if (gate) node_add_control(l->g, out->effects, gate);
+        }
+        node_add_control(l->g, out->effects, copies[i]);
+    }
+out:
+    free(copies);
+    function_body_free(body);
+    free(attrs);
+    return err;
+}
