@@ -154,10 +154,28 @@ static void ctc_loss_grad(Builder *b, Rule *r) {
     rule_set(r, 0, b_mul(b, dloss, rule_out(r, 1)));
 }
 
+/* A whole LSTM: only its states and its outputs have gradients. TensorFlow's client takes BlockLSTMGrad for BlockLSTMV2 too, whose gates
+ * are in another order; here each has its own. */
+static void lstm_grad(Builder *b, Rule *r) {
+    enum { INPUTS = 9, OUTPUTS = 7, CS = 1, H = 6 };
+    Output in[INPUTS + OUTPUTS + 2];
+    for (int i = 0; i < INPUTS; i++) in[i] = rule_in(r, i);
+    for (int i = 0; i < OUTPUTS; i++) in[INPUTS + i] = rule_out(r, i);
+    in[INPUTS + OUTPUTS] = rule_dy(r, CS);
+    in[INPUTS + OUTPUTS + 1] = rule_dy(r, H);
+    b_with_attrs_of(b, rule_node(r));
+    Node *grads = b_node(b, node_is(rule_node(r), "BlockLSTM") ? "BlockLSTMGrad" : "BlockLSTMGradV2", in, INPUTS + OUTPUTS + 2);
+    for (int i = 1; i < INPUTS; i++) {
+        if (rule_wants(r, i)) rule_set(r, i, output_of(grads, i - 1));
+    }
+}
+
 const GradientDef nn_gradients[] = {
     {"BiasAdd", bias_add_grad},
     {"BiasAddGrad", bias_add_grad_grad},
     {"BiasAddV1", bias_add_v1_grad},
+    {"BlockLSTM", lstm_grad},
+    {"BlockLSTMV2", lstm_grad},
     {"CTCLoss", ctc_loss_grad},
     {"CTCLossV2", ctc_loss_grad},
     {"Elu", elu_grad},

@@ -94,6 +94,8 @@
     ROW(pool_ops) \
     ROW(fractional_pool) \
     ROW(isotonic) \
+    ROW(lstm) \
+    ROW(gru) \
     ROW(batch_norm) \
     ROW(fused_norm) \
     ROW(lrn) \

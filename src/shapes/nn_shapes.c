@@ -243,12 +243,31 @@ static void isotonic(ShapeContext *c) {
     ctx_out_all(c, c->in[0]);
 }
 
+static void lstm_cell_grad(ShapeContext *c) {
+    PartialShape x = ctx_in_rank(c, 0, 2), state = ctx_in_rank(c, 1, 2);
+    int64_t cells = state.dims[1];
+    ctx_out_all(c, shape_vector(cells));
+    ctx_out(c, 0, shape_matrix(x.dims[0], cells));
+    ctx_out(c, 1, shape_matrix(x.dims[0], ctx_dim_mul(c, cells, 4)));
+}
+
+static void lstm_sequence(ShapeContext *c) {
+    PartialShape x = ctx_in_rank(c, 1, 3), bias = ctx_in_rank(c, c->in_count - 1, 1);
+    ctx_out_all(c, ctx_replace(c, x, 2, ctx_dim_div(c, bias.dims[0], 4, true)));
+}
+
+#define LSTM_SEQUENCE_GRAD "* [a,b,c] [d,e] [f,g] [h,i] [j] [k] [l] [m] -> [a,b,c] [d,e] [f,g] [h,i] [j] [k] [l] [m]"
+
 const ShapeRow nn_rules[] = {
     {"BatchToSpace", batch_to_space, 0},
     {"BatchToSpaceND", batch_to_space_nd, 0},
     {"BiasAdd", bias_add, 0},
     {"BiasAddGrad", bias_add_grad, 0},
     {"BiasAddV1", bias_add_v1, 0},
+    {"BlockLSTM", lstm_sequence, 0},
+    {"BlockLSTMGrad", 0, LSTM_SEQUENCE_GRAD},
+    {"BlockLSTMGradV2", 0, LSTM_SEQUENCE_GRAD},
+    {"BlockLSTMV2", lstm_sequence, 0},
     {"CTCBeamSearchDecoder", 0, "[?,b,?] [b] -> [?,2] [?] [2] [b,{top_paths}]"},
     {"CTCGreedyDecoder", 0, "[?,b,?] [b] -> [?,2] [?] [2] [b,1]"},
     {"CTCLoss", 0, "[t,b,c] [n,?] [n] [b] -> [b] [t,b,c]"},
@@ -274,11 +293,15 @@ const ShapeRow nn_rules[] = {
     {"_MklFusedMish", rule_same, 0},
     {"_MklLayerNorm", rule_same, 0},
     {"_MklSwish", rule_same, 0},
+    {"GRUBlockCell", 0, "[b,?] [?,c] -> [b,c] [b,c] [b,c] [b,c]"},
+    {"GRUBlockCellGrad", 0, "[b,i] [?,c] [?,w] -> [b,i] [b,c] [b,c] [b,w]"},
     {"InTopK", 0, "[b,?] [b] -> [b]"},
     {"InTopKV2", 0, "[b,?] [b] * -> [b]"},
     {"L2Loss", rule_scalar, 0},
     {"LRN", 0, "[a,b,c,d] -> [a,b,c,d]"},
     {"LRNGrad", 0, "[a,b,c,d] [a,b,c,d] [a,b,c,d] -> [a,b,c,d]"},
+    {"LSTMBlockCell", 0, "[b,?] [?,c] -> [b,c] [b,c] [b,c] [b,c] [b,c] [b,c] [b,c]"},
+    {"LSTMBlockCellGrad", lstm_cell_grad, 0},
     {"LeakyRelu", rule_same, 0},
     {"LeakyReluGrad", merge_two, 0},
     {"LogSoftmax", 0, "[S...,n] -> [S...,n]"},

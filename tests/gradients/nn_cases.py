@@ -80,6 +80,26 @@ def ctc():
     return tf.nn.ctc_loss(labels, x, [5, 4]), [x]
 
 
+@tf.RegisterGradient("OwnBlockLSTMV2")
+def block_lstm_v2_grad(op, *grads):
+    """TensorFlow's takes the gates for those of BlockLSTM, which are in another order."""
+    inputs = dict(zip("seq_len_max x cs_prev h_prev w wci wcf wco b".split(), op.inputs))
+    return (None, *tf.raw_ops.BlockLSTMGradV2(**inputs, **dict(zip("i cs f o ci co h".split(), op.outputs)), cs_grad=grads[1], h_grad=grads[6], use_peephole=True))
+
+
+def lstm(op):
+    def build():
+        xs = [floats(*shape, dtype=np.float32, seed=i) for i, shape in enumerate([(3, 2, 3), (2, 4), (2, 4), (7, 16), (4,), (4,), (4,), (16,)])]
+        with tf.get_default_graph().gradient_override_map({"BlockLSTMV2": "OwnBlockLSTMV2"}):
+            found = op(seq_len_max=np.int64(3), **dict(zip("x cs_prev h_prev w wci wcf wco b".split(), xs)), use_peephole=True)
+        return [found.cs, found.h], xs
+    return build
+
+
+case("block_lstm", rtol=1e-4)(lstm(tf.raw_ops.BlockLSTM))
+case("block_lstm_v2", rtol=1e-4)(lstm(tf.raw_ops.BlockLSTMV2))
+
+
 def conv(function, *shapes, dtype=np.float64):
     def build():
         xs = [floats(*s, dtype=dtype, seed=i) for i, s in enumerate(shapes)]
