@@ -29,7 +29,7 @@ def examples():
     x = rng.randn(256, 4).astype(np.float32)
     s = np.array(list("abcdefgh"))[rng.randint(0, 8, 256)]
     y = (x.sum(1) + (s == "a") > 0).astype(np.float32)
-    return tf2.data.Dataset.from_tensor_slices(({"x": x, "s": s}, y)).batch(32)
+    return tf2.data.Dataset.from_tensor_slices(({"x": x, "s": s}, y)).repeat(4).batch(32)
 
 
 def train(kind, master, folder, monkeypatch):
