@@ -6,6 +6,7 @@
 
 #include "base/float16.h"
 #include "base/memory.h"
+#include "kernels/cpu.h"
 #include "kernels/gemm_thin.h"
 #include "kernels/onednn.h"
 
@@ -22,15 +23,25 @@ typedef struct FloatJob {
     bool by_columns;
 } FloatJob;
 
+static int64_t b_stride(const Gemm *g) {
+    return g->b_stride ? g->b_stride : g->b_transposed ? g->k : g->n;
+}
+
+/* oneDNN adds to c once for each block of k; these fit in one at every level of its code. Vectors, which a piece for one thread may be at the edge, it treats otherwise. */
+bool gemm_f32_adds(const Gemm *g) {
+    int64_t most_k = cpu_level() == CPU_AVX512 ? 256 : 96;
+    return g->k > 0 && g->k <= most_k && g->m % TILE != 1 && g->n % TILE != 1 && g->n > GEMM_THIN_MOST;
+}
+
 static void float_range(void *arg, int64_t begin, int64_t end) {
     const FloatJob *job = arg;
     const Gemm *g = job->g;
     const float *a = g->a, *b = g->b;
     float *c = g->c;
-    int64_t m = g->m, n = g->n, lda = g->a_transposed ? g->m : g->k, ldb = g->b_transposed ? g->k : g->n;
+    int64_t m = g->m, n = g->n, lda = g->a_transposed ? g->m : g->k, ldb = b_stride(g);
     if (job->by_columns) {
         n = end - begin;
-        b += g->b_transposed ? begin * g->k : begin;
+        b += g->b_transposed ? begin * ldb : begin;
         c += begin;
     } else {
         m = end - begin;
@@ -38,8 +49,8 @@ static void float_range(void *arg, int64_t begin, int64_t end) {
         c += begin * g->n;
     }
     onednn_thread_setup();
-    dnnl_sgemm(g->a_transposed ? 'T' : 'N', g->b_transposed ? 'T' : 'N', m, n, g->k, 1.0f, a, lda, b, ldb, 0.0f, c,
-               g->n);
+    dnnl_sgemm(g->a_transposed ? 'T' : 'N', g->b_transposed ? 'T' : 'N', m, n, g->k, 1.0f, a, lda, b, ldb,
+               g->adds ? 1.0f : 0.0f, c, g->n);
     if (!job->by_columns) range_call(g->done, begin * g->n, end * g->n);
     for (int64_t i = 0; job->by_columns && g->done.fn && i < m; i++) range_call(g->done, i * g->n + begin, i * g->n + end);
 }
@@ -51,7 +62,7 @@ void gemm_f32(const Gemm *g, ThreadPool *pool) {
         range_call(g->done, 0, g->m * g->n);
         return;
     }
-    if (gemm_thin_f32(g, pool)) return;
+    if (!g->adds && b_stride(g) == (g->b_transposed ? g->k : g->n) && gemm_thin_f32(g, pool)) return;
     FloatJob job = {g, g->n > g->m};
     int64_t count = job.by_columns ? g->n : g->m, other = job.by_columns ? g->m : g->n;
     /* One piece for each thread, since every piece packs the other matrix anew; whole tiles of the library's. */

@@ -14,11 +14,15 @@ typedef struct Gemm {
     bool a_conjugated, b_conjugated;
     const void *a, *b;
     void *c;
+    int64_t b_stride; /* of gemm_f32: elements between two rows of b as it is stored; 0: they have no gap */
+    bool adds;        /* of gemm_f32, where gemm_f32_adds: c += a * b */
     RangeCall done; /* (optional) gets every element of c once, when it is final and still in the cache; from any thread */
 } Gemm;
 
 typedef void GemmFn(const Gemm *g, ThreadPool *pool);
 
+/* Whether adding to c what is there gives the bits of a product made first and added then. */
+bool gemm_f32_adds(const Gemm *g);
 GemmFn gemm_f32, gemm_f16, gemm_bf16; /* oneDNN; sums of half types are floats, rounded once at the end */
 /* Plain C, blocked; for floats the reference that those above are checked against. */
 GemmFn gemm_plain_f16, gemm_plain_bf16, gemm_plain_f32, gemm_plain_f64, gemm_plain_c64, gemm_plain_c128;

@@ -36,11 +36,7 @@ static Error *add_n_run(KernelContext *k, RangeFn *range, BinaryLoop *of_two) {
         return NULL;
     }
     for (int i = 1; i < k->input_count; i++) {
-        if (shape_eq(&x->shape, &k->in[i]->shape)) continue;
-        return error_invalid(
-            "Inputs to operation %.*s of type %.*s must have the same size and shape.  Input 0: %s != input %d: %s",
-            STR_ARG(k->node->name), STR_ARG(k->node->op), shape_text(&x->shape).text, i,
-            shape_text(&k->in[i]->shape).text);
+        if (!shape_eq(&x->shape, &k->in[i]->shape)) return different_shapes(k->node, &x->shape, i, &k->in[i]->shape);
     }
     Tensor *z = kernel_output_from(k, 0, 0, &x->shape);
     if (!z) return NULL;

@@ -100,14 +100,15 @@ Error *binary_run(KernelContext *k, BinaryLoop *loop) {
     return NULL;
 }
 
+Error *different_shapes(const Node *node, const Shape *first, int input, const Shape *other) {
+    return error_invalid("Inputs to operation %.*s of type %.*s must have the same size and shape.  Input 0: %s != input %d: %s",
+                         STR_ARG(node->name), STR_ARG(node->op), shape_text(first).text, input, shape_text(other).text);
+}
+
 Error *binary_same_shape_run(KernelContext *k, BinaryLoop *loop) {
     if (tell_binary(k, loop, ELEMENTS_SAME_SHAPE)) return NULL;
     Tensor *x = k->in[0], *y = k->in[1];
-    if (!shape_eq(&x->shape, &y->shape)) {
-        return error_invalid(
-            "Inputs to operation %.*s of type %.*s must have the same size and shape.  Input 0: %s != input 1: %s",
-            STR_ARG(k->node->name), STR_ARG(k->node->op), shape_text(&x->shape).text, shape_text(&y->shape).text);
-    }
+    if (!shape_eq(&x->shape, &y->shape)) return different_shapes(k->node, &x->shape, 1, &y->shape);
     return run_together(k, loop);
 }
 

@@ -32,6 +32,8 @@ Error *binary_run(KernelContext *k, BinaryLoop *loop);
 Error *binary_same_shape_run(KernelContext *k, BinaryLoop *loop);
 Error *binary_same_count_run(KernelContext *k, BinaryLoop *loop);
 
+/* "Inputs to operation x of type AddN must have the same size and shape.  Input 0: [3] != input 1: [2]" */
+Error *different_shapes(const Node *node, const Shape *first, int input, const Shape *other);
 Error *incompatible_shapes(const Shape *x, const Shape *y);
 
 /* A loop compiled for each level of processors (kernels/cpu.h), and the function that takes the best of them; `body` is a call. */

@@ -66,7 +66,7 @@ static float *matrix_output(KernelContext *k, int i, int64_t rows, int64_t colum
 
 static void product(KernelContext *k, int64_t m, int64_t n, int64_t inner, const float *a, const float *b, bool b_transposed,
                     float *to) {
-    Gemm g = {m, n, inner, false, b_transposed, false, false, a, b, to, {0}};
+    Gemm g = {.m = m, .n = n, .k = inner, .b_transposed = b_transposed, .a = a, .b = b, .c = to};
     if (m > 0 && n > 0) gemm_f32(&g, k->pool);
 }
 

@@ -175,7 +175,7 @@ static Tensor *matrix_scratch(KernelContext *k, int64_t rows, int64_t columns) {
 
 static void product(KernelContext *k, int64_t m, int64_t n, int64_t inner, const float *a, bool a_transposed, const float *b,
                     bool b_transposed, float *to) {
-    Gemm g = {m, n, inner, a_transposed, b_transposed, false, false, a, b, to, {0}};
+    Gemm g = {.m = m, .n = n, .k = inner, .a_transposed = a_transposed, .b_transposed = b_transposed, .a = a, .b = b, .c = to};
     if (m > 0 && n > 0) gemm_f32(&g, k->pool);
 }
 

@@ -32,11 +32,7 @@ const OpDef matmul_ops[] = {
     {0},
 };
 
-typedef struct MatMulState {
-    bool transpose_a, transpose_b;
-} MatMulState;
-
-static Error *matmul_init(const Node *node, void *state) {
+Error *matmul_init(const Node *node, void *state) {
     MatMulState *st = state;
     Error *err = node_attr_bool(node, "transpose_a", &st->transpose_a);
     if (!err) err = node_attr_bool(node, "transpose_b", &st->transpose_b);
@@ -56,8 +52,7 @@ GemmFn *gemm_of(DataType t) {
     return t < DT_COUNT ? table[t] : NULL;
 }
 
-/* Sizes of a product of the last two dimensions; false when they do not fit. */
-static bool matrix_sizes(const MatMulState *st, const Shape *a, const Shape *b, Gemm *g) {
+bool matmul_sizes(const MatMulState *st, const Shape *a, const Shape *b, Gemm *g) {
     int64_t a_rows = a->dims[a->rank - 2], a_cols = a->dims[a->rank - 1];
     int64_t b_rows = b->dims[b->rank - 2], b_cols = b->dims[b->rank - 1];
     memset(g, 0, sizeof *g);
@@ -78,7 +73,7 @@ static Error *matrix_product(KernelContext *k, Gemm *g, Tensor **out) {
                              shape_text(&b->shape).text);
     }
     if (a->shape.rank != 2) return error_invalid("In[0] and In[1] ndims must be == 2: %d", a->shape.rank);
-    if (!matrix_sizes(st, &a->shape, &b->shape, g)) {
+    if (!matmul_sizes(st, &a->shape, &b->shape, g)) {
         return error_invalid("Matrix size-incompatible: In[0]: %s, In[1]: %s", shape_text(&a->shape).text,
                              shape_text(&b->shape).text);
     }
@@ -111,7 +106,7 @@ static Error *sparse_matmul_run(KernelContext *k) {
     for (int i = 0; i < 2; i++) {
         if (k->in[i]->shape.rank != 2) return error_invalid("%s is not a matrix", i == 0 ? "a" : "b");
     }
-    if (!matrix_sizes(st, &k->in[0]->shape, &k->in[1]->shape, &g)) {
+    if (!matmul_sizes(st, &k->in[0]->shape, &k->in[1]->shape, &g)) {
         return error_invalid("Matrix size incompatible: a: %s, b: %s", shape_text(&k->in[0]->shape).text,
                              shape_text(&k->in[1]->shape).text);
     }
@@ -191,7 +186,7 @@ static Error *batch_product(KernelContext *k, Tensor *a, Tensor *b) {
         return error_invalid("In[0] and In[1] must have compatible batch dimensions: %s vs. %s",
                              shape_text(&a->shape).text, shape_text(&b->shape).text);
     }
-    if (!matrix_sizes(st, &a->shape, &b->shape, &job.g)) {
+    if (!matmul_sizes(st, &a->shape, &b->shape, &job.g)) {
         return error_invalid("Matrix size-incompatible: In[0]: %s, In[1]: %s", shape_text(&a->shape).text,
                              shape_text(&b->shape).text);
     }

@@ -26,6 +26,7 @@
     ROW(fused_elementwise) \
     ROW(composed) \
     ROW(matmul) \
+    ROW(partial_product) \
     ROW(bias) \
     ROW(activation) \
     ROW(softmax_ops) \

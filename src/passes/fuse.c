@@ -72,17 +72,6 @@ static void find_groups(Fuser *f, Node *const *order, int count) {
     }
 }
 
-static void find_levels(Fuser *f, Node *const *order, int count) {
-    for (int i = 0; i < count; i++) {
-        const Node *n = order[i];
-        int *level = &f->level[n->id];
-        for (int j = 0; j < n->input_count; j++)
-            if (f->level[n->inputs[j].node->id] >= *level) *level = f->level[n->inputs[j].node->id] + 1;
-        for (int j = 0; j < n->control_count; j++)
-            if (f->level[n->controls[j]->id] >= *level) *level = f->level[n->controls[j]->id] + 1;
-    }
-}
-
 /* Whether the group takes what is made no earlier than its head: that would have to wait for it. */
 static bool waits_for(const Fuser *f, const Node *part, const Node *head) {
     for (int j = 0; j < part->input_count; j++) {
@@ -182,9 +171,8 @@ Error *pass_fuse(PassContext *c) {
     Fuser f = {.c = c};
     f.of_node = xcalloc((size_t)count, sizeof *f.of_node);
     f.of_users = xcalloc((size_t)count, sizeof *f.of_users);
-    f.level = xcalloc((size_t)count, sizeof *f.level);
+    f.level = graph_levels(g, order);
     f.groups = xcalloc((size_t)count, sizeof *f.groups);
-    find_levels(&f, order, count);
     find_groups(&f, order, count);
     drop_late_heads(&f, order, count);
     collect_parts(&f, order, count);

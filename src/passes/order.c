@@ -15,6 +15,19 @@ int *graph_fanout(const Graph *g) {
     return fanout;
 }
 
+int *graph_levels(const Graph *g, Node *const *order) {
+    int *levels = xcalloc((size_t)g->node_count, sizeof *levels);
+    for (int i = 0; i < g->node_count; i++) {
+        const Node *n = order[i];
+        int *level = &levels[n->id];
+        for (int j = 0; j < n->input_count; j++)
+            if (levels[n->inputs[j].node->id] >= *level) *level = levels[n->inputs[j].node->id] + 1;
+        for (int j = 0; j < n->control_count; j++)
+            if (levels[n->controls[j]->id] >= *level) *level = levels[n->controls[j]->id] + 1;
+    }
+    return levels;
+}
+
 static Node *source(const Node *n, int edge) {
     return edge < n->input_count ? n->inputs[edge].node : n->controls[edge - n->input_count];
 }

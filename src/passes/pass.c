@@ -12,7 +12,7 @@ static const Pass passes[] = {
     {"bypass", PASS_BYPASS, pass_bypass},       {"fold", PASS_FOLD, pass_fold},
     {"simplify", PASS_SIMPLIFY, pass_simplify}, {"share", PASS_SHARE, pass_share},
     {"idle", PASS_IDLE, pass_idle},             {"controls", PASS_CONTROLS, pass_controls},
-    {"fuse", PASS_FUSE, pass_fuse},
+    {"products", PASS_FUSE, pass_products},     {"fuse", PASS_FUSE, pass_fuse},
 };
 
 static void find_roots(PassContext *c) {

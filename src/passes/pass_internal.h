@@ -28,6 +28,7 @@ Error *pass_simplify(PassContext *c) MUST_CHECK;
 Error *pass_share(PassContext *c) MUST_CHECK;
 Error *pass_idle(PassContext *c) MUST_CHECK;
 Error *pass_controls(PassContext *c) MUST_CHECK;
+Error *pass_products(PassContext *c) MUST_CHECK;
 Error *pass_fuse(PassContext *c) MUST_CHECK;
 
 /* Removes the nodes that no root, stateful node or node with a control consumer needs, and numbers the rest anew. */
@@ -39,6 +40,8 @@ void pass_sweep(PassContext *c);
 Node **graph_order(const Graph *g);
 /* How many edges leave each node, by id; malloced. */
 int *graph_fanout(const Graph *g);
+/* The longest way from the beginning of the graph to each node, by id; malloced. */
+int *graph_levels(const Graph *g, Node *const *order);
 
 /* ---- Edges led elsewhere ---- */
 /* Where the consumers of a node take its values instead, and what those that wait for it wait for instead. */

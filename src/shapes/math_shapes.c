@@ -262,6 +262,8 @@ const ShapeRow math_rules[] = {
     {"Zeta", rule_broadcast, 0},
     {"_FusedElementwise", broadcast_all, 0},
     {"_FusedProduct", rule_unknown, 0},
+    {"_ProductAdd", rule_unknown, 0},
+    {"_ProductSlice", rule_unknown, 0},
     {"_MklFusedBatchMatMulV2", batch_matmul_v2, 0},
     {"_FusedMatMul", matmul, 0},
     {"_UnaryOpsComposition", rule_same, 0},
