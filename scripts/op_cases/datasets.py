@@ -473,3 +473,34 @@ def sparse_batches(p):
             drains.append((d.start, list(raw.DeserializeSparse(serialized_sparse=d.next[0], dtype=p.dtype))))
     for n, shape in ((2, [4]), (3, [-1]), (2, [2]), (2, [2, 4]), (9, [-1, -1]), (2, []), (0, [4]), (2, [-2])):
         drained(p, drains, {size: I64(n), row: np.array(shape, I64)})
+
+
+# ---- Fewer elements, slower ones, windows, files by pattern ----
+
+for rate in (0.0, 0.5, 1.0):
+    pipeline("SamplingDataset", lambda p, rate=rate: raw.SamplingDataset(input_dataset=numbers(30), rate=rate, seed=c64(7), seed2=c64(3), **SCALAR), name=f"sampling_{rate}")
+both("SleepDataset ExperimentalSleepDataset", lambda p, op: getattr(raw, op)(input_dataset=numbers(3), sleep_microseconds=c64(10), **SCALAR))
+pipeline("SleepDataset", lambda p: raw.SleepDataset(input_dataset=numbers(3), sleep_microseconds=c64(-1), **SCALAR), name="sleep_backwards")
+for size, shift, stride in ((3, 2, 1), (2, 1, 3), (2, 5, 1), (3, 3, 1), (20, 1, 1), (0, 1, 1), (1, 0, 1), (1, 1, 0)):
+    both("SlidingWindowDataset ExperimentalSlidingWindowDataset", lambda p, op, size=size, shift=shift, stride=stride: getattr(raw, op)(
+        input_dataset=numbers(8), window_size=c64(size), window_shift=c64(shift), window_stride=c64(stride), output_types=[tf.int64], output_shapes=[[None]]),
+        shapes=([None],), name=f"sliding_{size}_{shift}_{stride}")
+    pipeline("SlidingWindowDataset", lambda p, size=size, shift=shift, stride=stride: raw.SlidingWindowDataset(
+        input_dataset=numbers(8), window_size=c64(size), window_shift=c64(shift), window_stride=c64(stride), drop_remainder=False, output_types=[tf.int64],
+        output_shapes=[[None]]), shapes=([None],), name=f"sliding_all_{size}_{shift}_{stride}")
+both("ThreadPoolDataset ExperimentalThreadPoolDataset", lambda p, op: getattr(raw, op)(
+    input_dataset=numbers(3), thread_pool=getattr(raw, op.replace("Dataset", "Handle"))(num_threads=2, display_name="pool"), **SCALAR))
+both("ThreadPoolHandle ExperimentalThreadPoolHandle", lambda p, op: getattr(raw, op.replace("Handle", "Dataset"))(
+    input_dataset=numbers(3), thread_pool=getattr(raw, op)(num_threads=0, display_name="none"), **SCALAR))
+
+
+@program("MatchingFilesDataset ExperimentalMatchingFilesDataset")
+def matching_files(p):
+    write, patterns = make_files(p), p.placeholder("patterns", tf.string)
+    drains = [Drain(f(patterns=patterns), (tf.string,)) for f in (raw.MatchingFilesDataset, raw.ExperimentalMatchingFilesDataset)]
+    for name in (b"b.txt", b"a.txt", b"a.bin", b".hidden.txt", b"ab.txt", b"c*"):
+        write(b"@TMP@/" + name, b"")
+    for asked in (b"@TMP@/*.txt", b"@TMP@/?.txt", b"@TMP@/[bc].*", b"@TMP@/a.bin", b"@TMP@/none*", b"@TMP@/nowhere/*", b"@TMP@/**", b"@TMP@*/a.???"):
+        drains[0].run(p, {patterns: np.array([asked], object)})
+    drains[1].run(p, {patterns: np.array([b"@TMP@/b*", b"@TMP@/*.bin", b"@TMP@/a.bin"], object)})
+    drains[1].run(p, {patterns: np.array(b"@TMP@/b*", object)})

@@ -1,14 +1,16 @@
 /* record.c: streams of bytes from files, and the records in them. */
 #include "io/record.h"
 
+#include <snappy-c.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
 #include "base/crc32c.h"
 #include "base/memory.h"
+#include "io/output_stream.h"
 
-enum { CHUNK = 1 << 18 };
+enum { CHUNK = 1 << 18, MAX_BLOCK = 1 << 30 };
 
 Error *compression_from_name(Str name, Compression *out) {
     if (!name.len || str_is(name, "NONE"))
@@ -22,8 +24,14 @@ Error *compression_from_name(Str name, Compression *out) {
     return NULL;
 }
 
+Error *record_compression_from_name(Str name, Compression *out) {
+    if (!str_is(name, "SNAPPY")) return compression_from_name(name, out);
+    *out = COMPRESSION_SNAPPY;
+    return NULL;
+}
+
 const char *compression_name(Compression c) {
-    static const char *const names[] = {"none", "zlib", "gzip"};
+    static const char *const names[] = {"none", "zlib", "gzip", "snappy"};
     return names[c];
 }
 
@@ -60,9 +68,10 @@ struct InputStream {
     uint64_t position; /* of buffer[at] in the decompressed bytes */
     char *buffer;      /* decompressed, [at, end) not yet given out */
     size_t at, end;
-    bool compressed;
+    bool blocks;     /* of snappy */
+    bool compressed; /* by zlib */
     z_stream z;
-    char *raw;        /* compressed bytes that z reads */
+    char *raw;        /* compressed bytes that z reads, or a block */
     bool member_open; /* inside a gzip member or zlib stream */
 };
 
@@ -72,7 +81,8 @@ Error *input_stream_open(const FileSystem *fs, const char *path, Compression com
     if (err) return err;
     InputStream *s = xcalloc(1, sizeof *s);
     *s = (InputStream){.fs = fs, .file = file, .path = xstrdup(path), .buffer = xmalloc(CHUNK)};
-    s->compressed = compression != COMPRESSION_NONE;
+    s->blocks = compression == COMPRESSION_SNAPPY;
+    s->compressed = compression == COMPRESSION_ZLIB || compression == COMPRESSION_GZIP;
     if (s->compressed) {
         s->raw = xmalloc(CHUNK);
         if (inflateInit2(&s->z, window_bits(compression)) != Z_OK) {
@@ -128,11 +138,47 @@ static Error *inflate_some(InputStream *s) {
     return NULL;
 }
 
+/* Replaces *bytes by room for size; sizes come from the file. */
+static Error *make_room(InputStream *s, char **bytes, size_t size) {
+    free(*bytes);
+    *bytes = try_alloc(size + 1);
+    return *bytes ? NULL : error_new(CODE_RESOURCE_EXHAUSTED, "%s: a block of %zu bytes is too large", s->path, size);
+}
+
+/* A block of snappy: its length, highest byte first, then the bytes. */
+static Error *next_block(InputStream *s, bool *more) {
+    unsigned char head[4];
+    size_t got = 0, length = 0, plain = 0;
+    s->at = s->end = 0;
+    Error *err = s->fs->read_at(s->file, s->file_at, head, sizeof head, &got);
+    *more = got > 0;
+    if (err || !got) return err;
+    for (int i = 0; i < 4; i++) length = length << 8 | head[i];
+    uint64_t size = 0;
+    if (got == sizeof head) err = s->fs->size(s->path, &size);
+    if (!err && (got < sizeof head || size < s->file_at + 4 || length > size - s->file_at - 4))
+        err = error_new(CODE_DATA_LOSS, "%s: compressed data ends too early", s->path);
+    if (!err) err = make_room(s, &s->raw, length);
+    if (!err) err = s->fs->read_at(s->file, s->file_at + 4, s->raw, length, &got);
+    if (!err && (got < length || snappy_uncompressed_length(s->raw, length, &plain) != SNAPPY_OK || plain > MAX_BLOCK))
+        err = error_new(CODE_DATA_LOSS, "%s: compressed data is damaged (snappy)", s->path);
+    if (!err) err = make_room(s, &s->buffer, plain);
+    if (!err && snappy_uncompress(s->raw, length, s->buffer, &plain) != SNAPPY_OK)
+        err = error_new(CODE_DATA_LOSS, "%s: compressed data is damaged (snappy)", s->path);
+    if (err) return err;
+    s->file_at += 4 + length;
+    s->end = plain;
+    return NULL;
+}
+
 /* The buffer is empty: fills it; it stays empty at the end. */
 static Error *refill(InputStream *s) {
+    Error *err = NULL;
+    for (bool more = s->blocks; !err && more && s->at == s->end;) err = next_block(s, &more);
+    if (err || s->blocks) return err;
     if (s->compressed) return inflate_some(s);
     size_t got;
-    Error *err = s->fs->read_at(s->file, s->file_at, s->buffer, CHUNK, &got);
+    err = s->fs->read_at(s->file, s->file_at, s->buffer, CHUNK, &got);
     if (err) return err;
     s->file_at += got;
     s->at = 0;
@@ -299,80 +345,46 @@ Error *record_reader_next(RecordReader *r, Str *record, bool *more) {
 }
 
 struct RecordWriter {
-    const FileSystem *fs;
-    File *file;
-    bool compressed;
-    z_stream z;
-    StrBuf pending;
+    OutputStream *stream;
 };
 
 Error *record_writer_open(const FileSystem *fs, const char *path, Compression compression, bool append,
                           RecordWriter **out) {
-    File *file;
-    Error *err = fs->open(path, append ? FILE_APPEND : FILE_WRITE, &file);
+    OutputStream *s = NULL;
+    Error *err = output_stream_open(fs, path, compression, append, &s);
     if (err) return err;
-    RecordWriter *w = xcalloc(1, sizeof *w);
-    w->fs = fs;
-    w->file = file;
-    w->compressed = compression != COMPRESSION_NONE;
-    if (w->compressed && deflateInit2(&w->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, window_bits(compression), 9,
-                                      Z_DEFAULT_STRATEGY) != Z_OK) {
-        w->compressed = false;
-        record_writer_close(w);
-        return error_internal("zlib could not be started for %s", path);
-    }
-    *out = w;
+    *out = xcalloc(1, sizeof **out);
+    (*out)->stream = s;
     return NULL;
 }
 
 void record_writer_close(RecordWriter *w) {
     if (!w) return;
-    if (w->compressed) deflateEnd(&w->z);
-    w->fs->close(w->file);
-    strbuf_clear(&w->pending);
+    output_stream_close(w->stream);
     free(w);
-}
-
-static Error *write_pending(RecordWriter *w) {
-    Error *err = w->fs->write(w->file, w->pending.ptr, w->pending.len);
-    strbuf_clear(&w->pending);
-    return err;
-}
-
-static Error *deflate_pending(RecordWriter *w, int mode) {
-    char *chunk = xmalloc(CHUNK);
-    Error *err = NULL;
-    w->z.next_in = (Bytef *)w->pending.ptr;
-    w->z.avail_in = (uInt)w->pending.len;
-    do {
-        w->z.next_out = (Bytef *)chunk;
-        w->z.avail_out = CHUNK;
-        deflate(&w->z, mode);
-        err = w->fs->write(w->file, chunk, CHUNK - w->z.avail_out);
-    } while (!err && w->z.avail_out == 0);
-    strbuf_clear(&w->pending);
-    free(chunk);
-    return err;
 }
 
 Error *record_writer_add(RecordWriter *w, Str record) {
     uint64_t length = record.len;
-    if (record.len > (size_t)1 << 30 && w->compressed)
-        return error_invalid("A record of %zu bytes is too large", record.len);
+    char header[12], footer[4];
     uint32_t crc = crc32c_mask(crc32c(0, &length, 8));
-    strbuf_add(&w->pending, (Str){(const char *)&length, 8});
-    strbuf_add(&w->pending, (Str){(const char *)&crc, 4});
-    strbuf_add(&w->pending, record);
+    memcpy(header, &length, 8);
+    memcpy(header + 8, &crc, 4);
     crc = crc32c_mask(crc32c(0, record.ptr, record.len));
-    strbuf_add(&w->pending, (Str){(const char *)&crc, 4});
-    if (w->pending.len < CHUNK) return NULL;
-    return w->compressed ? deflate_pending(w, Z_NO_FLUSH) : write_pending(w);
+    memcpy(footer, &crc, 4);
+    Error *err = output_stream_write(w->stream, (Str){header, sizeof header});
+    if (!err) err = output_stream_write(w->stream, record);
+    return err ? err : output_stream_write(w->stream, (Str){footer, sizeof footer});
 }
 
 Error *record_writer_flush(RecordWriter *w) {
-    return w->compressed ? deflate_pending(w, Z_SYNC_FLUSH) : write_pending(w);
+    return output_stream_flush(w->stream);
 }
 
 Error *record_writer_finish(RecordWriter *w) {
-    return w->compressed ? deflate_pending(w, Z_FINISH) : write_pending(w);
+    return output_stream_finish(w->stream);
+}
+
+Error *record_writer_sync(RecordWriter *w) {
+    return output_stream_sync(w->stream);
 }

@@ -8,8 +8,9 @@
 #include "base/str.h"
 
 /* A file read from the start in order, decompressed on the way. */
-typedef enum Compression { COMPRESSION_NONE, COMPRESSION_ZLIB, COMPRESSION_GZIP } Compression;
+typedef enum Compression { COMPRESSION_NONE, COMPRESSION_ZLIB, COMPRESSION_GZIP, COMPRESSION_SNAPPY } Compression;
 Error *compression_from_name(Str name, Compression *out) MUST_CHECK; /* "", "ZLIB", "GZIP" */
+Error *record_compression_from_name(Str name, Compression *out) MUST_CHECK; /* the same, and "SNAPPY": of records */
 
 const char *compression_name(Compression c);
 /* What a file of records seems to be compressed with, by its first bytes. */
@@ -39,6 +40,7 @@ Error *record_writer_open(const FileSystem *fs, const char *path, Compression co
 Error *record_writer_add(RecordWriter *w, Str record) MUST_CHECK;
 Error *record_writer_flush(RecordWriter *w) MUST_CHECK; /* what was added so far, to the file */
 Error *record_writer_finish(RecordWriter *w) MUST_CHECK;
+Error *record_writer_sync(RecordWriter *w) MUST_CHECK; /* what was flushed or finished, to the disk */
 void record_writer_close(RecordWriter *w); /* NULL is allowed */
 
 /* A whole string at once. *out is malloced. */

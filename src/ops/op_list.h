@@ -146,6 +146,13 @@
     ROW(dataset_consume) \
     ROW(dataset_iterator) \
     ROW(dataset_optional) \
+    ROW(dataset_sampling) \
+    ROW(dataset_sliding) \
+    ROW(dataset_matching) \
+    ROW(dataset_thread_pool) \
+    ROW(dataset_snapshot_reader) \
+    ROW(dataset_save) \
+    ROW(dataset_snapshot) \
     ROW(sample_box) \
     ROW(record_input)
 

@@ -93,7 +93,7 @@ static Error *gather(DatasetIterator *it, IteratorContext *c, int64_t size, Gath
     return err;
 }
 
-static Error *stack_equal(Tensor *const *items, int64_t n, int component, DataType type, Tensor **out) {
+Error *batch_stack(Tensor *const *items, int64_t n, int component, DataType type, Tensor **out) {
     for (int64_t i = 1; i < n; i++)
         if (!shape_eq(&items[i]->shape, &items[0]->shape))
             return error_invalid(
@@ -179,7 +179,7 @@ static Error *batch_of(DatasetIterator *it, IteratorContext *c, int64_t size, Te
     *end = g.count == 0 || (d->drop_remainder && g.count < size);
     for (int i = 0; !err && !*end && i < g.component_count; i++)
         err = d->shapes ? stack_padded(d, g.components[i], g.count, i, &out[i])
-                        : stack_equal(g.components[i], g.count, i, it->dataset->types[i], &out[i]);
+                        : batch_stack(g.components[i], g.count, i, it->dataset->types[i], &out[i]);
     gathered_clear(&g);
     return err;
 }

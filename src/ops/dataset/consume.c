@@ -158,7 +158,7 @@ static void to_tfrecord(KernelContext *k, void *arg) {
     Error *err = walk_begin(k, 0, &w);
     if (!err) err = kernel_string(k, 1, "filename", &path);
     if (!err) err = kernel_string(k, 2, "compression_type", &compression);
-    if (!err) err = compression_from_name(compression, &how);
+    if (!err) err = record_compression_from_name(compression, &how);
     char *name = str_dup(path);
     if (!err) err = record_writer_open(&file_system_local, name, how, false, &writer);
     if (!err) err = write_records(&w, writer);

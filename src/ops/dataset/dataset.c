@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "ops/dataset/dataset_origin.h"
 
 /* ---- Datasets ---- */
 
@@ -46,6 +47,7 @@ void dataset_unref(Dataset *d) {
     if (d->kind->destroy) d->kind->destroy(d);
     for (int i = 0; i < d->input_count; i++) dataset_unref(d->inputs[i]);
     closure_unref(d->closure);
+    dataset_origin_free(d->origin);
     free(d->inputs);
     free(d->types);
     free(d);
@@ -87,6 +89,7 @@ Error *dataset_tensor(Dataset *d, Tensor **out) {
 
 void kernel_set_dataset(KernelContext *k, int o, Dataset *take) {
     Tensor *t = kernel_output(k, o, &SHAPE_SCALAR);
+    if (!take->origin) take->origin = dataset_origin_new(k);
     if (t) variant_set(tensor_variants(t), (Variant){&dataset_variant_type, take});
     dataset_unref(take);
 }

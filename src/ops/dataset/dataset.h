@@ -16,6 +16,7 @@
 
 typedef struct Dataset Dataset;
 typedef struct DatasetIterator DatasetIterator;
+typedef struct DatasetOrigin DatasetOrigin; /* ops/dataset/dataset_origin.h */
 
 /* On whose behalf an iterator is pulled. */
 typedef struct IteratorContext {
@@ -49,7 +50,8 @@ struct Dataset {
     int component_count;
     Dataset **inputs;
     int input_count;
-    Closure *closure; /* (optional) */
+    Closure *closure;      /* (optional) */
+    DatasetOrigin *origin; /* (optional) the op that made it */
 };
 
 struct DatasetIterator {

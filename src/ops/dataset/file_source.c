@@ -234,7 +234,9 @@ static Error *run_tfrecord(KernelContext *k) {
     FileDataset *d = NULL;
     Error *err = make_files(k, &tfrecord_kind, FORM_TFRECORD, &d);
     if (err) return err;
-    err = read_compression(k, 1, d);
+    Str name = STR("");
+    err = kernel_string(k, 1, "compression_type", &name);
+    if (!err) err = record_compression_from_name(name, &d->compression);
     const Tensor *offsets = k->input_count > 3 ? k->in[3] : NULL;
     if (!err && offsets && offsets->count) {
         if (offsets->count != d->path_count)

@@ -1,0 +1,12 @@
+/* dataset_origin.h: DatasetOrigin, the op a dataset was made by, kept so that what it computes can be told from others. */
+#pragma once
+#include "ops/dataset/dataset.h"
+
+/* Keeps the node's op and attributes, and references to its inputs. */
+DatasetOrigin *dataset_origin_new(KernelContext *k);
+void dataset_origin_free(DatasetOrigin *o); /* NULL is allowed */
+
+/* The same for datasets made the same way of the same data, in every process: by the ops and their attributes, the bodies
+ * of their functions and the values of their inputs, whatever the names of nodes and functions. What files hold does not
+ * count. */
+uint64_t dataset_fingerprint(const Dataset *d);
