@@ -91,8 +91,7 @@ static Error *run_reshape(KernelContext *k) {
 static Error *run_expand_dims(KernelContext *k) {
     Shape shape = k->in[0]->shape;
     if (k->in[1]->count != 1)
-        return error_invalid("'dim' must be a tensor with a single value, got shape %s",
-                             shape_text(&k->in[1]->shape).text);
+        return error_invalid("'dim' must be a tensor with a single value");
     int64_t dim = index_at(k->in[1], 0);
     if (dim < -1 - shape.rank || dim > shape.rank)
         return error_invalid("Tried to expand dim index %lld for tensor with %d dimensions.", (long long)dim,
@@ -222,8 +221,8 @@ static Error *reverse_axes(KernelContext *k, const bool *flip) {
 static Error *run_reverse(KernelContext *k) {
     const Tensor *dims = k->in[1];
     if (dims->shape.rank != 1 || dims->count != k->in[0]->shape.rank)
-        return error_invalid("'dims' must have %d elements, got shape %s", k->in[0]->shape.rank,
-                             shape_text(&dims->shape).text);
+        return error_invalid("'dims' must have the same number of values as 'input' has dimensions. 'input' has %d'dims' has %lld values",
+                             k->in[0]->shape.rank, (long long)dims->count);
     return reverse_axes(k, tensor_bool(dims));
 }
 
@@ -235,7 +234,7 @@ static Error *run_reverse_v2(KernelContext *k) {
     for (int64_t i = 0; i < axes->count; i++) {
         int64_t given = index_at(axes, i), axis = given < 0 ? given + rank : given;
         if (axis < 0 || axis >= rank)
-            return error_invalid("'axis'[%lld] = %lld is out of valid range [0, %d]", (long long)i, (long long)given,
+            return error_invalid("'axis'[%lld] = %lld is out of valid range [0, %d", (long long)i, (long long)given,
                                  rank - 1);
         if (flip[axis]) return error_invalid("axis %lld specified more than once.", (long long)axis);
         flip[axis] = true;

@@ -81,7 +81,7 @@ static Precision precision_of(DataType type) {
 /* Input i has the outer dimensions of the first. */
 static Error *check_outer(const MatrixJob *job, int i) {
     const Shape *s = &job->k->in[i]->shape;
-    if (s->rank < 2) return error_invalid("Input tensor %d must have rank >= 2, got %d", i, s->rank);
+    if (s->rank != job->outer.rank + 2) return error_invalid("All input tensors must have the same rank.");
     Shape outer = shape_of(s->rank - 2, s->dims);
     return shape_eq(&outer, &job->outer) ? NULL
                                          : error_invalid("All input tensors must have the same outer dimensions.");
@@ -145,17 +145,22 @@ static Error *run_banded(KernelContext *k) {
     const BandedState *s = k->state;
     const Shape *a = &k->in[0]->shape, *b = &k->in[1]->shape;
     MatrixJob job;
+    if (a->rank < 2) return error_invalid("In[0] ndims must be >= 2: %d", a->rank);
     Error *err = matrix_job_init(&job, k, false, false);
     if (err) return err;
     if (b->rank < 2) return error_invalid("In[1] ndims must be >= 2: %d", b->rank);
-    if (k->in[0]->count == 0 || k->in[1]->count == 0)
-        return error_invalid("In[%d] must not be an empty tensor", k->in[0]->count == 0 ? 0 : 1);
+    for (int i = 0; i < 2; i++) {
+        const Tensor *t = k->in[i];
+        if (t->count == 0)
+            return error_invalid("In[%d] must not be an empty tensor: Tensor<type: %s shape: %s values: >", i, dtype_name(t->dtype),
+                                 shape_text(&t->shape).text);
+    }
     err = matrix_broadcast_outer(a, b, &job.outer);
     if (!err) err = shape_check(&job.outer);
     if (err) return err;
     if (b->dims[b->rank - 2] != job.n)
-        return error_invalid("In[0] mismatch In[1] shape: %lld vs. %lld: %s %s", (long long)job.n,
-                             (long long)b->dims[b->rank - 2], shape_text(a).text, shape_text(b).text);
+        return error_invalid("In[0] mismatch In[1] shape: %lld vs. %lld: %s %s %d %d", (long long)job.n,
+                             (long long)b->dims[b->rank - 2], shape_text(a).text, shape_text(b).text, s->lower, s->adjoint);
     job.cols = b->dims[b->rank - 1];
     if (!matrix_output(&job, 0, job.n, job.cols)) return NULL;
     if (first_is_singular(k->in[0], &job, s->lower)) return error_invalid("Input matrix is not invertible.");

@@ -32,7 +32,7 @@ static Error *count_row(const Tensor *values, int64_t from, int64_t n, const Ten
                         const RowMath *math, size_t size, char *out) {
     for (int64_t i = from; i < from + n; i++) {
         int64_t bin = index_at(values, i);
-        if (bin < 0) return error_invalid("Input must be non-negative");
+        if (bin < 0) return error_invalid("Input arr must be non-negative!");
         if (bin >= bins) continue;
         char *to = out + (size_t)bin * size;
         if (binary) {
@@ -55,10 +55,10 @@ static Error *bincount(KernelContext *k, bool binary, bool rows_allowed) {
     if (rows_allowed && values->shape.rank > 2)
         return error_invalid("Shape must be at most rank 2 but is rank %d", values->shape.rank);
     if (weights->count != 0 && !shape_eq(&weights->shape, &values->shape))
-        return error_invalid(
-            "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts as all "
-            "weights equal to 1. Received %s",
-            shape_text(&weights->shape).text);
+        return rows_allowed ? error_invalid("`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts as "
+                                            "all weights equal to 1. Received %s",
+                                            shape_text(&weights->shape).text)
+                            : error_invalid("Input indices and weights must have the same size.");
     bool matrix = rows_allowed && values->shape.rank == 2;
     Shape shape = matrix ? shape_matrix(values->shape.dims[0], bins) : shape_vector(bins);
     Tensor *out = kernel_output(k, 0, &shape);
@@ -108,12 +108,35 @@ static void count_value(char *row, int64_t bin, const Tensor *weights, int64_t i
         math->add(row + (size_t)bin * size, weights->count ? (const char *)weights->data + (size_t)i * size : math->one, 1);
 }
 
-static Error *check_sparse(const SparseView *s, const Tensor *values, const Tensor *weights) {
+static Error *check_sparse(const Tensor *indices, const Tensor *values, const Tensor *shape, const Tensor *weights) {
+    if (indices->shape.rank != 2) return error_invalid("Sparse indices must be rank 2 but is rank %d", indices->shape.rank);
     if (values->shape.rank != 1) return error_invalid("Sparse values must be rank 1 but is rank %d", values->shape.rank);
-    if (s->shape.rank == 0) return error_invalid("Sparse shape must have at least one dimension");
+    if (shape->shape.rank != 1) return error_invalid("Sparse shape must be rank 1 but is rank %d", shape->shape.rank);
+    if (indices->shape.dims[0] != values->count)
+        return error_invalid("Number of elements in indices (%lld) and values (%lld) do not match", (long long)indices->shape.dims[0],
+                             (long long)values->count);
+    if (indices->shape.dims[1] != shape->count)
+        return error_invalid("Index rank (%lld) and shape rank (%lld) do not match", (long long)indices->shape.dims[1],
+                             (long long)shape->count);
+    if (shape->count == 0) return error_invalid("Sparse shape must have at least one dimension");
     if (weights->count && weights->count < values->count)
         return error_invalid("Input indices and weights must have the same size.");
-    return sparse_check_inside(s);
+    return NULL;
+}
+
+static Error *check_inside(const SparseView *s) {
+    for (int64_t i = 0; i < s->nnz; i++) {
+        const int64_t *index = s->indices + i * s->shape.rank;
+        bool inside = true;
+        for (int d = 0; d < s->shape.rank; d++) inside = inside && index[d] >= 0 && index[d] < s->shape.dims[d];
+        if (inside) continue;
+        StrBuf text = {0};
+        for (int d = 0; d < s->shape.rank; d++) strbuf_addf(&text, "%s%lld", d ? ", " : "", (long long)index[d]);
+        Error *err = error_invalid("Sparse index tuple indices[%lld, :] = [%s] is out of bounds", (long long)i, strbuf_str(&text).ptr);
+        strbuf_clear(&text);
+        return err;
+    }
+    return NULL;
 }
 
 static Error *run_sparse_bincount(KernelContext *k) {
@@ -123,8 +146,9 @@ static Error *run_sparse_bincount(KernelContext *k) {
     SparseView s;
     int64_t bins = 0;
     Error *err = bin_count(k, 3, &bins);
+    if (!err) err = check_sparse(k->in[0], values, k->in[2], weights);
     if (!err) err = sparse_view("Sparse", k->in[0], values, k->in[2], &s);
-    if (!err) err = check_sparse(&s, values, weights);
+    if (!err) err = check_inside(&s);
     if (err) return err;
     bool matrix = s.shape.rank > 1;
     if (!matrix && weights->count && weights->count != values->count)
@@ -190,9 +214,8 @@ static double number_at(const Tensor *t, int64_t i) {
 static Error *run_histogram(KernelContext *k) {
     const Tensor *values = k->in[0], *range = k->in[1];
     if (range->shape.rank != 1 || range->count != 2)
-        return error_invalid("value_range should be a vector of 2 elements, got shape %s",
-                             shape_text(&range->shape).text);
-    if (k->in[2]->count != 1) return error_invalid("nbins should be a scalar");
+        return error_invalid("value_range should be a vector of 2 elements.");
+    if (k->in[2]->count != 1) return error_invalid("nbins should be a scalar.");
     double low = number_at(range, 0), high = number_at(range, 1);
     int64_t bins = index_at(k->in[2], 0);
     if (!(low < high))

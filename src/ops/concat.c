@@ -15,6 +15,7 @@ static Error *concat_shape(Tensor *const *values, int n, int axis, Shape *out) {
     *out = values[0]->shape;
     for (int i = 1; i < n; i++) {
         const Shape *shape = &values[i]->shape;
+        if (shape->rank == 0) return error_invalid("ConcatOp : Can't concatenate scalars (use tf.stack instead)");
         if (shape->rank != out->rank)
             return error_invalid("ConcatOp : Ranks of all input tensors should match: shape[0] = %s vs. shape[%d] = %s",
                                  shape_text(&values[0]->shape).text, i, shape_text(shape).text);
@@ -36,6 +37,7 @@ static Error *concat(KernelContext *k, Tensor *const *values, int n, const Tenso
                              shape_text(&axis_tensor->shape).text);
     int64_t given = index_at(axis_tensor, 0);
     int rank = values[0]->shape.rank;
+    if (rank == 0) return error_invalid("ConcatOp : Can't concatenate scalars (use tf.stack instead)");
     if (given < -rank || given >= rank)
         return error_invalid("ConcatOp : Expected concatenating dimensions in the range [%d, %d), but got %lld", -rank,
                              rank, (long long)given);

@@ -1,6 +1,7 @@
 /* control_flow.c: Switch, Merge, Enter, Exit, NextIteration, LoopCond and their forms on references.
 
    The kernels only choose and forward; iterations, frames and dead values are the step's (runtime/propagate.c). */
+#include "ops/elements.h"
 #include "ops/op_list.h"
 
 const OpDef control_flow_ops[] = {
@@ -36,7 +37,7 @@ static Error *run_forward(KernelContext *k) {
 static Error *run_switch(KernelContext *k) {
     const Tensor *pred = k->in[1];
     if (pred->count != 1 || pred->shape.rank != 0) {
-        return error_invalid("The second input must be a scalar, but it has %lld elements", (long long)pred->count);
+        return error_invalid("The second input must be a scalar, but it has shape %s", shape_text(&pred->shape).text);
     }
     forward(k, 0, tensor_bool(pred)[0] ? 1 : 0);
     return NULL;
@@ -44,7 +45,7 @@ static Error *run_switch(KernelContext *k) {
 
 static Error *run_switch_n(KernelContext *k) {
     const Tensor *index = k->in[1];
-    if (index->count != 1) return error_invalid("The second input must be a scalar, but it has %lld elements", (long long)index->count);
+    if (index->count != 1) return error_invalid("The second input must be a scalar, but it has shape %s", shape_text(&index->shape).text);
     int at = tensor_i32(index)[0];
     if (at < 0 || at >= k->output_count) at = k->output_count - 1;
     forward(k, 0, at);
@@ -53,7 +54,7 @@ static Error *run_switch_n(KernelContext *k) {
 
 static Error *run_ref_select(KernelContext *k) {
     const Tensor *index = k->in[0];
-    if (index->count != 1) return error_invalid("Index must be a scalar, but it has %lld elements", (long long)index->count);
+    if (index->count != 1) return error_invalid("Index must be a scalar, but it has shape %s", shape_text(&index->shape).text);
     int at = tensor_i32(index)[0];
     if (at < 0 || at >= k->input_count - 1) return error_invalid("Index must be in the range [0, %d) but got %d", k->input_count - 1, at);
     forward(k, at + 1, 0);

@@ -50,7 +50,7 @@ static Error *scan_run(KernelContext *k, RangeFn *range) {
     int64_t axis = tensor_index(dim, 0);
     if (axis < -rank || axis >= rank) {
         return error_invalid("ScanOp: Expected scan axis in the range [%d, %d), but got %lld", -rank, rank,
-                             (long long)axis);
+                             (long long)(axis < 0 ? axis + rank : axis));
     }
     if (axis < 0) axis += rank;
     Tensor *z = kernel_output_from(k, 0, 0, &x->shape);

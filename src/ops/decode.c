@@ -64,7 +64,7 @@ static Error *run_raw(KernelContext *k) {
         if (tensor_str(in)[i].len != bytes)
             return error_invalid(
                 "DecodeRaw requires input strings to all be the same size, but element %lld has size %zu != %zu",
-                (long long)i, tensor_str(in)[i].len, bytes);
+                (long long)i, bytes, tensor_str(in)[i].len); /* in TensorFlow's order */
     if (bytes % size)
         return error_invalid("Input to DecodeRaw has length %zu that is not a multiple of %zu, the size of %s", bytes,
                              size, dtype_name(kernel_output_type(k, 0)));
@@ -84,10 +84,9 @@ static Error *run_padded_raw(KernelContext *k) {
     size_t size = dtype_size(kernel_output_type(k, 0));
     Error *err = kernel_scalar_int(k, 1, &length);
     if (err) return err;
-    if (length <= 0 || (size_t)length % size)
-        return error_invalid(
-            "fixed_length (%lld) must be greater than zero and a multiple of the size of the output type (%zu)",
-            (long long)length, size);
+    if (length <= 0) return error_invalid("fixed_length (%lld) must be greater than zero.", (long long)length);
+    if ((size_t)length % size)
+        return error_invalid("fixed_length (%lld) must be a multiple of the size of out_type (%zu)", (long long)length, size);
     Tensor *out;
     err = raw_output(k, (size_t)length, &out);
     if (err || !out) return err;

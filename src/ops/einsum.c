@@ -90,29 +90,40 @@ static Error *expand(const char *side, int under, Labels *l) {
     return NULL;
 }
 
-static Error *label_input(const EinsumState *st, const Tensor *x, int i, Labels *l, int64_t *sizes, int *most_under) {
+/* Sizes of the labels of x, which must agree with those known from the other input and from each other. */
+static Error *size_labels(KernelContext *k, const Tensor *x, const Labels *l, int64_t *sizes) {
+    for (int d = 0; d < x->shape.rank; d++) {
+        int label = l->list[d];
+        int64_t n = x->shape.dims[d], known = sizes[label];
+        bool stretches = label >= FIRST_ELLIPSIS;
+        if (known >= 0 && known != n && !(stretches && (n == 1 || known == 1)))
+            return stretches ? error_invalid("Invalid broadcasting dimensions: %s vs. %s", shape_text(&k->in[0]->shape).text,
+                                             shape_text(&x->shape).text)
+                             : error_invalid("Expected dimension %lld at axis %d of the input shaped %s but got dimension %lld",
+                                             (long long)known, d, shape_text(&x->shape).text, (long long)n);
+        if (known < 0 || (stretches && known == 1)) sizes[label] = n;
+    }
+    return NULL;
+}
+
+static Error *label_input(KernelContext *k, int i, Labels *l, int64_t *sizes, int *most_under) {
+    const EinsumState *st = k->state;
+    const Tensor *x = k->in[i];
     const char *side = st->inputs[i];
     int named = (int)strlen(side) - (strchr(side, '.') != NULL), under = x->shape.rank - named;
     if (under < 0 || (under > 0 && !strchr(side, '.'))) {
-        return error_invalid("Expected input %d to have rank %d but got: %d", i, named, x->shape.rank);
+        return error_invalid("Expected input %d to have rank %s%d but got: %d", i, strchr(side, '.') ? "at least " : "", named,
+                             x->shape.rank);
     }
     Error *err = expand(side, under, l);
+    if (!err) err = size_labels(k, x, l, sizes);
     if (err) return err;
     if (under > *most_under) *most_under = under;
     int64_t stride = 1;
     for (int d = x->shape.rank - 1; d >= 0; d--) {
         int label = l->list[d];
         int64_t n = x->shape.dims[d];
-        bool stretch = label >= FIRST_ELLIPSIS && n == 1;
-        if (!stretch) {
-            bool fits = sizes[label] < 0 || sizes[label] == n || (label >= FIRST_ELLIPSIS && sizes[label] == 1);
-            if (!fits) {
-                return error_invalid("Expected dimension %lld at axis %d of the input shaped %s but got dimension %lld",
-                                     (long long)sizes[label], d, shape_text(&x->shape).text, (long long)n);
-            }
-            l->stride[label] += stride;
-        }
-        if (!stretch || sizes[label] < 0) sizes[label] = n;
+        if (label < FIRST_ELLIPSIS || n != 1) l->stride[label] += stride;
         l->has[label] = true;
         stride = (int64_t)((uint64_t)stride * (uint64_t)n); /* may wrap on the way to 0 */
     }
@@ -291,7 +302,7 @@ static Error *einsum_run(KernelContext *k) {
     }
     for (int i = 0; i < LABEL_COUNT; i++) sizes[i] = -1;
     for (int i = 0; i < k->input_count; i++) {
-        Error *err = label_input(st, k->in[i], i, &in[i], sizes, &under);
+        Error *err = label_input(k, i, &in[i], sizes, &under);
         if (err) return err;
     }
     Error *err = expand(st->output, under, &out);

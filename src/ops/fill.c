@@ -76,10 +76,13 @@ static Error *run_one_hot(KernelContext *k) {
     if (axis != -1 && (axis < 0 || axis > rank))
         return error_invalid("Expected axis to be -1 or between [0, %d).  But received: %lld", rank + 1,
                              (long long)axis);
-    Error *err = element_scalar_int(k, 1, "depth", &depth);
-    if (err) return err;
+    if (k->in[1]->shape.rank != 0) return error_invalid("depth must be a scalar, but got: %s", shape_text(&k->in[1]->shape).text);
+    depth = index_at(k->in[1], 0);
     if (depth < 0) return error_invalid("depth must be non-negative, got: %lld", (long long)depth);
-    if (k->in[2]->count != 1 || k->in[3]->count != 1) return error_invalid("on_value and off_value must be scalars");
+    for (int i = 2; i < 4; i++) {
+        if (k->in[i]->shape.rank != 0)
+            return error_invalid("%s must be a scalar, but got: %s", i == 2 ? "on_value" : "off_value", shape_text(&k->in[i]->shape).text);
+    }
     if (rank >= SHAPE_MAX_RANK) return error_invalid("Too many dimensions for OneHot");
     if (axis < 0) axis = rank;
     Shape shape = indices->shape;
@@ -101,6 +104,8 @@ static Error *run_one_hot(KernelContext *k) {
 static Error *run_broadcast_to(KernelContext *k) {
     const Tensor *in = k->in[0];
     Shape shape;
+    if (k->in[1]->shape.rank > 1)
+        return error_invalid("shape must be a vector of {int32,int64}, got shape %s", shape_text(&k->in[1]->shape).text);
     Error *err = read_dims(k->in[1], "shape", &shape);
     if (err) return err;
     if (in->shape.rank > shape.rank)

@@ -62,6 +62,7 @@ static Error *check_batch(const Tensor *params, const Tensor *indices, int64_t a
 
 static Error *gather(KernelContext *k, const Tensor *params, const Tensor *indices, int64_t axis, int64_t batch_dims) {
     int rank = params->shape.rank;
+    bool by_handle = params != k->in[0];
     if (rank < 1) return error_invalid("params must be at least 1 dimensional");
     if (axis < -rank || axis >= rank)
         return error_invalid("Shape must be at least rank %llu but is rank %d",
@@ -75,11 +76,11 @@ static Error *gather(KernelContext *k, const Tensor *params, const Tensor *indic
     Shape shape = shape_of((int)axis, params->shape.dims);
     for (int d = (int)batch_dims; d < indices->shape.rank; d++) shape.dims[shape.rank++] = indices->shape.dims[d];
     for (int d = (int)axis + 1; d < rank; d++) shape.dims[shape.rank++] = params->shape.dims[d];
-    Tensor *rows = NULL;
+    Tensor *rows = NULL, *out = kernel_output(k, 0, &shape);
+    if (!out || (out->count == 0 && !by_handle)) return NULL; /* nobody looks at the indices then, as in TensorFlow */
     err = read_rows(k, indices, params->shape.dims[axis], &rows);
     if (err || !rows) return err;
-    Tensor *out = kernel_output(k, 0, &shape);
-    if (out) {
+    if (out->count > 0) {
         int64_t per_list = shape_prod(&params->shape, (int)batch_dims, (int)axis);
         RowGather g = {.kind = element_kind(params->dtype),
                        .blocks = shape_prod(&params->shape, 0, (int)axis),
@@ -100,6 +101,7 @@ static Error *run_gather(KernelContext *k) {
 
 static Error *run_gather_v2(KernelContext *k) {
     int64_t axis;
+    if (k->in[2]->shape.rank != 0) return error_invalid("axis must be scalar");
     Error *err = element_scalar_int(k, 2, "axis", &axis);
     return err ? err : gather(k, k->in[0], k->in[1], axis, ((const GatherState *)k->state)->batch_dims);
 }
@@ -168,6 +170,8 @@ static Error *gather_nd(KernelContext *k, const Tensor *params, bool ignore_bad)
     for (int d = (int)depth; d < params->shape.rank; d++) shape.dims[shape.rank++] = params->shape.dims[d];
     Tensor *out = kernel_output(k, 0, &shape);
     if (!out) return NULL;
+    if (params->count == 0 && count > 0)
+        return error_invalid("Requested more than 0 entries, but params is empty.  Params shape: %s", shape_text(&params->shape).text);
     ElementKind kind = element_kind(params->dtype);
     for (int64_t i = 0; i < count; i++) {
         int64_t row = 0;

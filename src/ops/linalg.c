@@ -183,8 +183,9 @@ static Error *run_triangular(KernelContext *k) {
     if (err) return err;
     if (b->rank < 2) return error_invalid("In[1] ndims must be >= 2: %d", b->rank);
     if (b->dims[b->rank - 2] != job.n)
-        return error_invalid("In[0] mismatch In[1] shape: %lld vs. %lld: %s %s", (long long)job.n,
-                             (long long)b->dims[b->rank - 2], shape_text(a).text, shape_text(b).text);
+        return error_invalid("In[0] mismatch In[1] shape: %lld vs. %lld: %s %s %d %d", (long long)job.n,
+                             (long long)b->dims[b->rank - 2], shape_text(a).text, shape_text(b).text,
+                             ((const LinalgOptions *)k->state)->lower, ((const LinalgOptions *)k->state)->adjoint);
     job.cols = b->dims[b->rank - 1];
     err = matrix_broadcast_outer(a, b, &job.outer);
     if (!err) err = shape_check(&job.outer);
@@ -278,7 +279,7 @@ static Error *eigen_one(const MatrixJob *job, int64_t at, void *scratch) {
 static Error *run_eigen(KernelContext *k) {
     DataType in = k->in[0]->dtype, out = kernel_output_type(k, 0);
     bool single = in == DT_FLOAT || in == DT_COMPLEX64;
-    if (single != (out == DT_COMPLEX64)) return error_invalid("Invalid output dtype %d of an input of %s", out, dtype_name(in));
+    if (single != (out == DT_COMPLEX64)) return error_invalid("Invalid output dtype %d vs %d", out, single ? DT_COMPLEX64 : DT_COMPLEX128);
     bool vectors = ((const LinalgOptions *)k->state)->vectors;
     MatrixJob job;
     Error *err = matrix_job_init(&job, k, true, false);

@@ -23,7 +23,7 @@ Error *matrix_job_init(MatrixJob *job, KernelContext *k, bool square, bool two) 
         return error_invalid("Matrices of shape %s are too large", shape_text(a).text);
     DataType type = k->in[0]->dtype;
     job->is_complex = type == DT_COMPLEX64 || type == DT_COMPLEX128;
-    if (square && job->m != job->n) return error_invalid("Input matrix must be square.");
+    if (square && job->m != job->n) return error_invalid(two ? "First input (lhs) must be a square matrix." : "Input matrix must be square.");
     if (!two) return NULL;
     const Shape *b = &k->in[1]->shape;
     Shape outer = shape_of(b->rank - 2, b->dims);

@@ -45,7 +45,7 @@ static Error *run_diag_part(KernelContext *k) {
     const Tensor *in = k->in[0];
     int half = in->shape.rank / 2;
     if (in->shape.rank < 2 || in->shape.rank % 2)
-        return error_invalid("The rank of the tensor should be even and positive, got shape %s",
+        return error_invalid("The rank of the tensor should be                                          even and positive, got shape %s",
                              shape_text(&in->shape).text);
     for (int d = 0; d < half; d++) {
         if (in->shape.dims[d] != in->shape.dims[d + half])

@@ -23,6 +23,7 @@ static Error *init_nth(const Node *node, void *state) {
 static Error *run_nth(KernelContext *k, RangeFn *range) {
     const Tensor *in = k->in[0];
     int64_t n;
+    if (k->in[1]->shape.rank != 0) return error_invalid("N must be scalar but has rank %d", k->in[1]->shape.rank);
     Error *err = element_scalar_int(k, 1, "n", &n);
     if (err) return err;
     if (n < 0) return error_invalid("n must be non-negative but is %lld", (long long)n);

@@ -19,19 +19,23 @@ typedef struct Padding {
     int64_t before[SHAPE_MAX_RANK], after[SHAPE_MAX_RANK];
 } Padding;
 
+/* The words of TensorFlow differ a little from op to op. */
 static Error *read_paddings(KernelContext *k, Padding *p) {
     const Shape *in = &k->in[0]->shape, *shape = &k->in[1]->shape;
+    bool mirror = str_is(k->node->op, "MirrorPad"), grad = str_is(k->node->op, "MirrorPadGrad");
+    const char *negative = mirror ? "paddings must be non-negative: %lld %lld"
+                           : grad ? "Paddings must be non-negative: %lld, %lld"
+                                  : "Paddings must be non-negative: %lld %lld";
     if (shape->rank != 2 || shape->dims[1] != 2)
         return error_invalid("paddings must be a matrix with 2 columns: %s", shape_text(shape).text);
     if (shape->dims[0] != in->rank)
-        return error_invalid("The first dimension of paddings must be the rank of inputs%s %s", shape_text(shape).text,
-                             shape_text(in).text);
+        return error_invalid("The first dimension of paddings must be the rank of inputs%s%s %s", shape_text(shape).text,
+                             mirror || grad ? "," : "", shape_text(in).text);
     for (int d = 0; d < in->rank; d++) {
         p->before[d] = index_at(k->in[1], d * 2);
         p->after[d] = index_at(k->in[1], d * 2 + 1);
         if (p->before[d] < 0 || p->after[d] < 0)
-            return error_invalid("Paddings must be non-negative: %lld %lld", (long long)p->before[d],
-                                 (long long)p->after[d]);
+            return error_invalid(negative, (long long)p->before[d], (long long)p->after[d]);
     }
     return NULL;
 }
@@ -88,7 +92,7 @@ static Error *run_pad(KernelContext *k) {
 
 static Error *run_pad_v2(KernelContext *k) {
     if (k->in[2]->shape.rank != 0)
-        return error_invalid("Constant values must be a scalar, but got shape %s", shape_text(&k->in[2]->shape).text);
+        return error_invalid("constant_values must be a scalar. Found: %s", shape_text(&k->in[2]->shape).text);
     return pad(k, k->in[2]->data);
 }
 
@@ -103,15 +107,15 @@ static Error *mirror_init(const Node *node, void *state) {
     return err;
 }
 
-static Error *check_mirror(const Padding *p, const Shape *small, int offset) {
+static Error *check_mirror(const Padding *p, const Shape *small, int offset, const char *what) {
     for (int d = 0; d < small->rank; d++) {
         int64_t limit = small->dims[d] - offset;
         if (p->before[d] <= limit && p->after[d] <= limit) continue;
         if (p->before[d] == 0 && p->after[d] == 0) continue;
         return error_invalid(offset
-                                 ? "paddings must be less than the dimension size: %lld, %lld not less than %lld"
-                                 : "paddings must be no greater than the dimension size: %lld, %lld greater than %lld",
-                             (long long)p->before[d], (long long)p->after[d], (long long)small->dims[d]);
+                                 ? "paddings must be less than the %s size: %lld, %lld not less than %lld"
+                                 : "paddings must be no greater than the %s size: %lld, %lld greater than %lld",
+                             what, (long long)p->before[d], (long long)p->after[d], (long long)small->dims[d]);
     }
     return NULL;
 }
@@ -155,7 +159,7 @@ static Error *run_mirror_pad(KernelContext *k) {
     Padding p;
     Shape shape;
     Error *err = read_paddings(k, &p);
-    if (!err) err = check_mirror(&p, &in->shape, offset);
+    if (!err) err = check_mirror(&p, &in->shape, offset, "dimension");
     if (!err) err = padded_shape(&in->shape, &p, &shape);
     if (err) return err;
     Tensor *out = kernel_output(k, 0, &shape);
@@ -197,11 +201,13 @@ static Error *run_mirror_pad_grad(KernelContext *k) {
     if (err) return err;
     Shape small = in->shape;
     for (int d = 0; d < small.rank; d++) {
-        if (p.before[d] > small.dims[d] || p.after[d] > small.dims[d] - p.before[d])
-            return error_invalid("Paddings of dimension %d are larger than it", d);
+        int64_t total = 0;
+        if (__builtin_add_overflow(p.before[d], p.after[d], &total) || total >= small.dims[d])
+            return error_invalid("Total paddings must be less than the input dimension size: %lld was not less than %lld", (long long)total,
+                                 (long long)small.dims[d]);
         small.dims[d] -= p.before[d] + p.after[d];
     }
-    err = check_mirror(&p, &small, offset);
+    err = check_mirror(&p, &small, offset, "output dimension");
     if (err) return err;
     Tensor *out = kernel_output(k, 0, &small);
     Tensor *sums = out ? kernel_scratch(k, in->dtype, &in->shape) : NULL;

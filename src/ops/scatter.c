@@ -196,11 +196,8 @@ static Error *check_rows(const Tensor *params, const Tensor *indices, const Tens
     if (u->rank == 0) return NULL;
     bool prefix = u->rank >= i->rank, ok = u->rank == i->rank + p->rank - 1;
     for (int d = 0; prefix && d < i->rank; d++) prefix = u->dims[d] == i->dims[d];
-    if (!prefix)
-        return error_invalid("The shape of indices (%s) must be a prefix of the shape of updates (%s)",
-                             shape_text(i).text, shape_text(u).text);
-    for (int d = 1; ok && d < p->rank; d++) ok = u->dims[i->rank + d - 1] == p->dims[d];
-    if (ok) return NULL;
+    for (int d = 1; prefix && ok && d < p->rank; d++) ok = u->dims[i->rank + d - 1] == p->dims[d];
+    if (prefix && ok) return NULL;
     return error_invalid(
         "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got updates.shape "
         "%s, indices.shape %s, params.shape %s",
@@ -237,25 +234,66 @@ static Error *scatter_rows(KernelContext *k, Tensor *params, const Tensor *indic
 
 /* ---- ScatterNd: several indices name a place. */
 
-static Error *check_nd(const KernelContext *k, const Shape *to, const Tensor *indices, const Tensor *updates,
-                       int depth) {
-    const Shape *i = &indices->shape, *u = &updates->shape;
-    int outer = i->rank - 1;
-    if (depth > to->rank)
-        return error_invalid("index innermost dimension length must be <= params rank; saw: %d vs. %d", depth,
-                             to->rank);
-    bool outer_ok = u->rank >= outer, ok = u->rank == outer + to->rank - depth;
-    for (int d = 0; outer_ok && d < outer; d++) outer_ok = u->dims[d] == i->dims[d];
-    if (!outer_ok && str_starts(k->node->op, STR("Tensor")))
-        return error_invalid("Outer dimensions of indices and update must match. Indices shape: %s, updates shape:%s",
-                             shape_text(i).text, shape_text(u).text);
-    if (!outer_ok)
-        return error_invalid("Dimensions [0,%d) of indices[shape=%s] must match dimensions [0,%d) of updates[shape=%s]",
-                             outer, shape_text(i).text, outer, shape_text(u).text);
+static Error *prefix_mismatch(const Shape *i, const Shape *u, int outer) {
+    return error_invalid("Dimensions [0,%d) of indices[shape=%s] must match dimensions [0,%d) of updates[shape=%s]", outer,
+                         shape_text(i).text, outer, shape_text(u).text);
+}
+
+static Error *first_mismatch(const Shape *i, const Shape *u) {
+    return error_invalid("Dimensions [0,1) of indices[shape=%s] = %lld must match dimensions [0,1) of updates[shape=%s] = %lld",
+                         shape_text(i).text, (long long)i->dims[0], shape_text(u).text, (long long)(u->rank ? u->dims[0] : 0));
+}
+
+static Error *suffix_mismatch(const Shape *to, int depth, const Shape *u, int from) {
+    return error_invalid("Dimensions [%d,%d) of input[shape=%s] must match dimensions [%d,%d) of updates[shape=%s]", depth,
+                         to->rank, shape_text(to).text, from, u->rank, shape_text(u).text);
+}
+
+/* u[outer..] is to[depth..]. */
+static bool fits(const Shape *to, int depth, const Shape *u, int outer) {
+    bool ok = depth <= to->rank && u->rank == outer + to->rank - depth;
     for (int d = depth; ok && d < to->rank; d++) ok = u->dims[outer + d - depth] == to->dims[d];
-    if (ok) return NULL;
-    return error_invalid("Dimensions [%d,%d) of input[shape=%s] must match dimensions [%d,%d) of updates[shape=%s]",
-                         depth, to->rank, shape_text(to).text, outer, u->rank, shape_text(u).text);
+    return ok;
+}
+
+static bool starts_as(const Shape *u, const Shape *i, int outer) {
+    bool ok = u->rank >= outer;
+    for (int d = 0; ok && d < outer; d++) ok = u->dims[d] == i->dims[d];
+    return ok;
+}
+
+/* Indices and updates of the ops that make a tensor. `copies`: from another one. */
+static Error *check_made(const Shape *to, const Shape *i, const Shape *u, int depth, bool copies) {
+    int outer = i->rank - 1;
+    if (!starts_as(u, i, outer))
+        return !copies ? prefix_mismatch(i, u, outer)
+                       : error_invalid("Outer dimensions of indices and update must match. Indices shape: %s, updates shape:%s",
+                                       shape_text(i).text, shape_text(u).text);
+    bool same_rank = depth <= to->rank && u->rank == outer + to->rank - depth;
+    if (copies && !same_rank)
+        return error_invalid("Inner dimensions of output shape must match inner dimensions of updates shape. Output: %s updates: %s",
+                             shape_text(to).text, shape_text(u).text);
+    if (!fits(to, depth, u, outer)) {
+        if (!copies) return suffix_mismatch(to, depth, u, outer);
+        int inner = to->rank - depth;
+        return error_invalid("The inner %d dimensions of output.shape=%s must match the inner %d dimensions of updates.shape=%s", inner,
+                             shape_text(to).text, inner, shape_text(u).text);
+    }
+    return i->rank == 1 && i->dims[0] != u->dims[0] ? first_mismatch(i, u) : NULL;
+}
+
+/* Indices and updates of the ops that change what is there. */
+static Error *check_changed(const Tensor *to, const Tensor *indices, const Tensor *updates, int depth, int outer) {
+    const Shape *i = &indices->shape, *u = &updates->shape;
+    if (to->shape.rank < 1) return error_invalid("Output must be at least 1-D, got shape: %s", shape_text(&to->shape).text);
+    if (to->count == 0 && updates->count > 0)
+        return error_invalid("Indices and updates specified for empty output.  indices shape: %s", shape_text(i).text);
+    if (i->rank < 1) return prefix_mismatch(i, u, outer);
+    if (u->rank < 1 || i->dims[0] != u->dims[0]) return first_mismatch(i, u);
+    if (u->rank < outer) return prefix_mismatch(i, u, outer);
+    if (depth > to->shape.rank || u->rank != outer + to->shape.rank - depth) return suffix_mismatch(&to->shape, depth, u, depth);
+    if (!starts_as(u, i, outer)) return prefix_mismatch(i, u, outer);
+    return fits(&to->shape, depth, u, outer) ? NULL : suffix_mismatch(&to->shape, depth, u, depth);
 }
 
 /* The row that indices[at] names; -1 when it is out of range. */
@@ -271,16 +309,14 @@ static int64_t nd_row(const Shape *to, const Tensor *indices, int64_t at, int de
 
 static Error *scatter_nd(KernelContext *k, Tensor *to, const Tensor *indices, const Tensor *updates) {
     const ScatterState *s = k->state;
-    if (indices->shape.rank < 1)
-        return error_invalid("Indices shape must have rank at least one. Found:%s", shape_text(&indices->shape).text);
-    int64_t last = indices->shape.dims[indices->shape.rank - 1];
+    const Shape *shape = &indices->shape;
+    bool makes = str_is(k->node->op, "ScatterNd"), copies = str_starts(k->node->op, STR("TensorScatter"));
+    int64_t last = shape->rank > 1 || (shape->rank == 1 && (makes || copies)) ? shape->dims[shape->rank - 1] : 1;
     int depth = last > SHAPE_MAX_RANK ? SHAPE_MAX_RANK + 1 : (int)last;
-    Error *err = check_nd(k, &to->shape, indices, updates, depth);
+    Error *err = makes || copies ? check_made(&to->shape, shape, &updates->shape, depth, copies)
+                                 : check_changed(to, indices, updates, depth, shape->rank > 1 ? shape->rank - 1 : 1);
     if (err) return err;
-    if (to->count == 0 && updates->count > 0)
-        return error_invalid("Indices and updates specified for empty output.  indices shape: %s",
-                             shape_text(&indices->shape).text);
-    int64_t count = shape_prod(&indices->shape, 0, indices->shape.rank - 1);
+    int64_t count = depth > 0 ? indices->count / depth : shape_prod(shape, 0, shape->rank - 1);
     for (int64_t i = 0; i < count && !s->ignore_bad; i++) {
         if (nd_row(&to->shape, indices, i, depth) < 0) return bad_nd_index(indices, i, depth, "shape", &to->shape);
     }
@@ -321,6 +357,18 @@ static Error *run_scatter_nd_variable(KernelContext *k) {
 
 /* ---- On tensors. */
 
+/* What the ops that make a tensor ask first. */
+static Error *check_some(const Tensor *indices, const Tensor *updates, int64_t out_count) {
+    if (indices->shape.rank < 1)
+        return error_invalid("Indices shape must have rank at least one. Found:%s", shape_text(&indices->shape).text);
+    if (updates->shape.rank < 1)
+        return error_invalid("Updates shape must have rank at least one. Found:%s", shape_text(&updates->shape).text);
+    bool nothing = indices->count == 0 && updates->count == 0;
+    if (!nothing && (indices->count == 0 || updates->count == 0 || out_count == 0))
+        return error_invalid("Indices and updates specified for empty output shape");
+    return NULL;
+}
+
 static Error *run_scatter_nd(KernelContext *k) {
     Shape shape;
     const Tensor *dims = k->in[2];
@@ -329,12 +377,8 @@ static Error *run_scatter_nd(KernelContext *k) {
     shape.rank = (int)dims->count;
     for (int d = 0; d < shape.rank; d++) shape.dims[d] = index_at(dims, d);
     Error *err = shape_check(&shape);
+    if (!err) err = check_some(k->in[0], k->in[1], dims->count == 0 ? 0 : shape_count(&shape));
     if (err) return err;
-    if (k->in[1]->shape.rank < 1)
-        return error_invalid("Updates shape must have rank at least one. Found:%s", shape_text(&k->in[1]->shape).text);
-    bool nothing = k->in[0]->count == 0 && k->in[1]->count == 0;
-    if (!nothing && (k->in[0]->count == 0 || k->in[1]->count == 0 || shape_count(&shape) == 0))
-        return error_invalid("Indices and updates specified for empty output shape");
     Tensor *out = kernel_output(k, 0, &shape);
     if (!out) return NULL;
     if (dtype_is_plain(out->dtype)) memset(out->data, 0, tensor_bytes(out));
@@ -343,6 +387,8 @@ static Error *run_scatter_nd(KernelContext *k) {
 
 static Error *run_tensor_scatter(KernelContext *k) {
     const Tensor *in = k->in[0];
+    Error *err = str_starts(k->node->op, STR("TensorScatter")) ? check_some(k->in[1], k->in[2], in->count) : NULL;
+    if (err) return err;
     Tensor *out = kernel_output_from(k, 0, 0, &in->shape);
     if (!out) return NULL;
     if (out->data != in->data) elements_copy(in->dtype, out->data, in->data, in->count);

@@ -105,7 +105,7 @@ static Error *run_cross(KernelContext *k) {
     if (!shape_eq(&a->shape, &b->shape))
         return error_invalid("Both inputs must be of same shape: %s vs. %s", shape_text(&a->shape).text,
                              shape_text(&b->shape).text);
-    if (a->shape.rank < 1) return error_invalid("Input must be at least 1D.");
+    if (a->shape.rank < 1) return error_invalid("Input must be at least 1D[]");
     if (a->shape.dims[a->shape.rank - 1] != 3)
         return error_new(CODE_FAILED_PRECONDITION, "Cross-products are only defined for 3-element vectors.");
     Tensor *out = kernel_output(k, 0, &a->shape);

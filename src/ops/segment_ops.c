@@ -177,8 +177,7 @@ static Error *check_sorted(const Segments *s, int64_t limit) {
     for (int64_t i = 0; i < s->rows; i++) {
         int64_t id = index_at(s->ids, i);
         if (id >= 0 && id < limit) continue;
-        if (s->indices)
-            return error_invalid(id < 0 ? "segment ids must be >= 0" : "segment ids must be < num_segments");
+        if (s->indices && id >= 0) return error_invalid("segment ids must be < num_segments");
         return error_invalid(
             "Segment id %lld out of range [0, %lld), possibly because 'segment_ids' input is not sorted.",
             (long long)id, (long long)limit);
@@ -217,7 +216,7 @@ static Segments segments_of(const Tensor *data, const Tensor *indices, const Ten
 static Error *run_segment(KernelContext *k) {
     const Tensor *data = k->in[0], *ids = k->in[1];
     if (ids->shape.rank != 1) return error_invalid("segment_ids should be a vector.");
-    if (data->shape.rank < 1) return error_invalid("data must be at least rank 1");
+    if (data->shape.rank < 1) return error_invalid("input must be at least rank 1");
     if (data->shape.dims[0] != ids->count)
         return error_invalid("segment_ids should be the same size as dimension 0 of input.");
     Segments s = segments_of(data, NULL, ids);
@@ -281,10 +280,10 @@ static Error *run_sparse_segment(KernelContext *k) {
     if ((s.rows > 0 && last < 0) || last == INT64_MAX) return error_invalid("segment ids must be >= 0");
     int64_t segments = last + 1;
     if (k->input_count > 3) {
-        if (k->in[3]->count != 1)
+        if (k->in[3]->shape.rank != 0)
             return error_invalid("num_segments should be a scalar, not shape %s", shape_text(&k->in[3]->shape).text);
         int64_t given = index_at(k->in[3], 0);
-        if (given < 0) return error_invalid("num_segments must be >= 0");
+        if (given < 0) return error_invalid("segment ids must be >= 0");
         if (segments > given) return error_invalid("segment ids must be < num_segments");
         segments = given;
     }
@@ -302,11 +301,13 @@ static Error *run_sparse_segment(KernelContext *k) {
 static Error *check_grad(const Tensor *grad, const Tensor *indices, const Tensor *ids, int64_t rows) {
     Error *err = check_sparse(grad, indices, ids);
     if (err) return err;
+    if (ids->count > 0 && index_at(ids, ids->count - 1) >= grad->shape.dims[0]) return error_invalid("Invalid number of segments");
     for (int64_t i = 0; i < ids->count; i++) {
         int64_t row = index_at(indices, i), id = index_at(ids, i);
         if (row < 0 || row >= rows)
             return error_invalid("Index %lld out of range [0, %lld).", (long long)row, (long long)rows);
-        if (id < 0 || id >= grad->shape.dims[0]) return error_invalid("Invalid number of segments");
+        if (id < 0 || id >= grad->shape.dims[0])
+            return error_invalid("Segment id %lld out of range [0, %lld).", (long long)id, (long long)grad->shape.dims[0]);
     }
     return NULL;
 }
@@ -339,7 +340,7 @@ static Error *add_gradients(KernelContext *k, Tensor *out, const int64_t *to_row
 
 static Error *grad_rows(KernelContext *k, int64_t *rows) {
     if (k->in[3]->shape.rank != 0)
-        return error_invalid("output_dim0 should be a scalar, not shape %s", shape_text(&k->in[3]->shape).text);
+        return error_invalid("output_dim0 should be a scalar.");
     *rows = index_at(k->in[3], 0);
     const RowMath *math;
     Error *err = math_of(k, k->in[0]->dtype, SEGMENT_SUM, &math);
@@ -347,7 +348,7 @@ static Error *grad_rows(KernelContext *k, int64_t *rows) {
 }
 
 static Error *run_sparse_grad(KernelContext *k) {
-    int64_t rows;
+    int64_t rows = 0;
     Error *err = grad_rows(k, &rows);
     if (err) return err;
     Shape shape = k->in[0]->shape;

@@ -129,39 +129,41 @@ static Error *select_v2(KernelContext *k) {
     return select_with_plan(k, &plan);
 }
 
+static Error *select_mismatch(const KernelContext *k, int input) {
+    return error_invalid("Inputs to operation %.*s of type Select must have the same size and shape.  Input 0: %s != input %d: %s",
+                         STR_ARG(k->node->name), shape_text(&k->in[0]->shape).text, input, shape_text(&k->in[input]->shape).text);
+}
+
+static Error *rows_mismatch(const KernelContext *k) {
+    const Shape *c = &k->in[0]->shape, *t = &k->in[1]->shape;
+    if (c->rank == 1 && t->rank == 0) return error_invalid("'then' must be at least a vector, but saw shape: []");
+    if (c->rank == 1 && t->dims[0] != c->dims[0])
+        return error_invalid("Number of batches of 'then' must match size of 'cond', but saw: %lld vs. %lld", (long long)t->dims[0],
+                             (long long)c->dims[0]);
+    return error_invalid("'then' and 'else' must have the same size.  but received: %s vs. %s", shape_text(t).text,
+                         shape_text(&k->in[2]->shape).text);
+}
+
 /* The condition has the shape of the values, or is one for each row of them, or one for all. */
 static Error *select_v1(KernelContext *k) {
     if (tell_choice(k, ELEMENTS_SAME_SHAPE)) return NULL;
     const Shape *c = &k->in[0]->shape, *t = &k->in[1]->shape, *e = &k->in[2]->shape;
     if (c->rank == 0) {
-        if (!shape_eq(t, e)) goto mismatch;
+        if (!shape_eq(t, e)) return rows_mismatch(k);
         kernel_set_output(k, 0, tensor_ref(k->in[*tensor_bool(k->in[0]) ? 1 : 2]));
         return NULL;
     }
-    bool rows = c->rank == 1 && !shape_eq(c, t);
-    if (rows) {
-        if (t->rank == 0) return error_invalid("'then' must be at least a vector, but saw shape: []");
-        if (t->dims[0] != c->dims[0]) {
-            return error_invalid("Number of batches of 'then' must match size of 'cond', but saw: %lld vs. %lld",
-                                 (long long)t->dims[0], (long long)c->dims[0]);
-        }
-    } else if (!shape_eq(c, t)) {
-        return error_invalid(
-            "Inputs to operation %.*s of type Select must have the same size and shape.  Input 0: %s != "
-            "input 1: %s",
-            STR_ARG(k->node->name), shape_text(c).text, shape_text(t).text);
-    }
-    if (!shape_eq(t, e)) goto mismatch;
+    bool rows = c->rank == 1 && t->rank != 1;
+    if (rows && (t->rank == 0 || t->dims[0] != c->dims[0] || !shape_eq(t, e))) return rows_mismatch(k);
+    if (!rows && !shape_eq(c, t)) return select_mismatch(k, 1);
+    if (!rows && !shape_eq(c, e)) return select_mismatch(k, 2);
 
     int64_t column[SHAPE_MAX_RANK];
     for (int i = 0; i < t->rank; i++) column[i] = rows && i > 0 ? 1 : t->dims[i];
     BroadcastInput inputs[3] = {{t->rank, column}, {t->rank, t->dims}, {e->rank, e->dims}};
     BroadcastPlan plan;
-    if (!broadcast_plan_init(&plan, inputs, 3)) goto mismatch;
+    if (!broadcast_plan_init(&plan, inputs, 3)) return rows_mismatch(k);
     return select_with_plan(k, &plan);
-mismatch:
-    return error_invalid("'then' and 'else' must have the same size.  but received: %s vs. %s", shape_text(t).text,
-                         shape_text(e).text);
 }
 
 /* ---- Where ---- */

@@ -67,7 +67,7 @@ typedef struct SetInput {
 } SetInput;
 
 static Error *dense_input(const Tensor *t, SetInput *in) {
-    if (t->shape.rank < 2) return error_invalid("Input rank should be at least 2, got %d.", t->shape.rank);
+    if (t->shape.rank < 2) return error_invalid("Shape %s has rank %d < 2", shape_text(&t->shape).text, t->shape.rank);
     *in = (SetInput){.values = t, .group = t->shape, .width = t->shape.dims[t->shape.rank - 1]};
     in->group.rank--;
     in->last = in->width;

@@ -235,7 +235,8 @@ static Error *split_at(KernelContext *k, const Tensor *in, int axis, const int64
 static Error *split_axis(KernelContext *k, int input, const Tensor *value, int *axis) {
     bool vector_ok = input != 0; /* SplitV takes a vector of one element too */
     if (k->in[input]->count != 1 || (k->in[input]->shape.rank > 0 && !vector_ok))
-        return error_invalid("split_dim must be a scalar but has rank %d", k->in[input]->shape.rank);
+        return vector_ok ? error_invalid("split_dim_tensor must have exactly one element.")
+                         : error_invalid("split_dim must be a scalar but has rank %d", k->in[input]->shape.rank);
     int64_t given = index_at(k->in[input], 0);
     int rank = value->shape.rank;
     if (given < -rank || given >= rank)
@@ -273,8 +274,6 @@ static Error *split_sizes(const Tensor *given, int64_t size, int64_t *sizes) {
         if (sizes[i] == -1) {
             if (unknown >= 0) return error_invalid("There can only be one -1 in the input.");
             unknown = i;
-        } else if (sizes[i] < 0) {
-            return error_invalid("Split size at index %lld must be >= 0. Got: %lld", (long long)i, (long long)sizes[i]);
         } else if (__builtin_add_overflow(sum, sizes[i], &sum)) {
             return error_invalid("Split sizes are too large");
         }
@@ -285,6 +284,9 @@ static Error *split_sizes(const Tensor *given, int64_t size, int64_t *sizes) {
             "less than the size of the input along split_dim if not fully specified.  Got: %lld",
             (long long)sum);
     if (unknown >= 0) sizes[unknown] = size - sum;
+    for (int64_t i = 0; i < given->count; i++) {
+        if (sizes[i] < 0) return error_invalid("Split size at index %lld must be >= 0. Got: %lld", (long long)i, (long long)sizes[i]);
+    }
     return NULL;
 }
 
@@ -294,10 +296,8 @@ static Error *run_split_v(KernelContext *k) {
     Error *err = split_axis(k, 2, in, &axis);
     if (err) return err;
     if (given->shape.rank != 1 || given->count != k->output_count)
-        return error_invalid(
-            "size of the split_tensor must be 1-D and have the same elements as outputs got shape %s and %d "
-            "outputs",
-            shape_text(&given->shape).text, k->output_count);
+        return error_invalid("size of the split_tensor must be 1-D and have the same elements as outputs got %d -D and %lld elements",
+                             given->shape.rank, (long long)given->count);
     Tensor *sizes = kernel_scratch(k, DT_INT64, &given->shape);
     if (!sizes) return NULL;
     err = split_sizes(given, in->shape.dims[axis], tensor_i64(sizes));

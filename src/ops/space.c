@@ -127,6 +127,7 @@ static Error *read_blocks(KernelContext *k, const char *what, BlockMove *m) {
         m->block[i] = square ? st->block : tensor_index(shape, i);
         m->before[i] = tensor_index(pads, 2 * i);
         m->after[i] = tensor_index(pads, 2 * i + 1);
+        if (m->block[i] < 1 && what[0] != 'p') return error_invalid("Product of block sizes must be positive, got 0");
         if (m->block[i] < 1) {
             return error_invalid("All values in block_shape must be positive, got value, %lld at index %d.",
                                  (long long)m->block[i], i);
@@ -221,7 +222,7 @@ static Error *space_to_depth(KernelContext *k) {
     const SpaceState *st = k->state;
     const Tensor *x = k->in[0];
     const int h = st->channels_first ? 2 : 1, c = st->channels_first ? 1 : 3;
-    if (x->shape.rank != 4) return error_invalid("Input rank should be: 4 instead of: %d", x->shape.rank);
+    if (x->shape.rank != 4) return error_invalid("Input rank should be 4 instead of %d", x->shape.rank);
     Shape shape = x->shape;
     for (int d = h; d < h + 2; d++) {
         if (shape.dims[d] % st->block != 0) {

@@ -40,9 +40,10 @@ static Error *stitch_rows(KernelContext *k, int n, int64_t *rows) {
                                  shape_text(&data->shape).text, i, shape_text(&index->shape).text);
         if (!same_rest(&first->shape, first_index->shape.rank, &data->shape, index->shape.rank))
             return error_invalid(
-                "Need data[0].shape[%d:] = data[%d].shape[%d:], got data[0].shape = %s, data[%d].shape = %s",
-                first_index->shape.rank, i, index->shape.rank, shape_text(&first->shape).text, i,
-                shape_text(&data->shape).text);
+                "Need data[0].shape[%d:] = data[%d].shape[%d:], got data[0].shape = %s, data[%d].shape = %s, indices[0].shape = %s, "
+                "indices[%d].shape = %s",
+                first_index->shape.rank, i, index->shape.rank, shape_text(&first->shape).text, i, shape_text(&data->shape).text,
+                shape_text(&first_index->shape).text, i, shape_text(&index->shape).text);
         for (int64_t j = 0; j < index->count; j++) {
             int64_t row = index_at(index, j);
             if (row < 0) return error_invalid("indices[%lld] is out of range", (long long)j);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/fingerprint.h"
+#include "ops/elements.h"
 #include "ops/op_list.h"
 
 const OpDef string_hash_ops[] = {
@@ -73,9 +74,10 @@ static uint64_t fingerprint_row(const Tensor *t, int64_t row, int64_t width, uin
 
 static Error *run_fingerprint(KernelContext *k) {
     const Tensor *data = k->in[0], *method = k->in[1];
-    if (data->shape.rank < 1) return error_invalid("Shape must be at least rank 1 but is rank 0");
-    if (method->shape.rank != 0 || !str_is(tstring_str(tensor_str(method)), "farmhash64"))
-        return error_invalid("Unsupported method");
+    if (data->shape.rank < 1) return error_invalid("`data` should have at least one dimension: []");
+    if (method->shape.rank != 0) return error_invalid("`method` should be a scalar string: %s", shape_text(&method->shape).text);
+    Str name = tstring_str(tensor_str(method));
+    if (!str_is(name, "farmhash64")) return error_invalid("Unsupported fingerprint method: %.*s", STR_ARG(name));
     if (data->dtype != DT_STRING && !dtype_is_plain(data->dtype))
         return error_invalid("Fingerprint of type %s", dtype_name(data->dtype));
     int64_t rows = data->shape.dims[0], width = shape_prod(&data->shape, 1, data->shape.rank);

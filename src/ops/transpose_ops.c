@@ -19,7 +19,7 @@ static Error *read_permutation(const Tensor *perm, int rank, int *out) {
     bool seen[SHAPE_MAX_RANK] = {false};
     for (int i = 0; i < rank; i++) {
         int64_t d = index_at(perm, i);
-        if (d < -rank || d >= rank) return error_invalid("%lld is out of range [0 .. %d)", (long long)d, rank);
+        if (d < -rank || d >= rank) return error_invalid("%lld is out of range [0 .. %d)", (long long)(d < 0 ? d + rank : d), rank);
         if (d < 0) d += rank;
         out[i] = (int)d;
         seen[d] = true;

@@ -105,8 +105,9 @@ const OpDef unary_ops[] = {
 /* Real and friends: T and Tout must be of the same precision. */
 static Error *part_run(KernelContext *k, UnaryLoop *loop) {
     if (2 * dtype_size(kernel_output_type(k, 0)) != dtype_size(k->in[0]->dtype)) {
-        return error_invalid("%.*s of %s cannot be %s", STR_ARG(k->node->op), dtype_name(k->in[0]->dtype),
-                             dtype_name(kernel_output_type(k, 0)));
+        const char *in = dtype_name(k->in[0]->dtype);
+        return error_invalid("Signature mismatch, have: %s->%s expected: %s->%s", in, dtype_name(kernel_output_type(k, 0)), in,
+                             dtype_name(k->in[0]->dtype == DT_COMPLEX64 ? DT_FLOAT : DT_DOUBLE));
     }
     return unary_run(k, loop);
 }

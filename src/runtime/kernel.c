@@ -1,6 +1,7 @@
 /* kernel.c: the registry of kernels, and what kernels ask of their context. */
 #include "runtime/kernel.h"
 
+#include <ctype.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -53,13 +54,27 @@ const KernelDef *kernel_at(int i) {
     return registry.kernels[i];
 }
 
+/* "float" is DT_FLOAT in messages. */
+static void add_type(StrBuf *b, DataType type) {
+    strbuf_add(b, STR("DT_"));
+    for (const char *c = dtype_name(type); *c; c++) strbuf_addc(b, (char)toupper((unsigned char)*c));
+}
+
 static Error *no_kernel(const Node *node, const KernelDef *def, DataType type) {
     StrBuf known = {0};
-    for (int t = 1; def && t < DT_COUNT; t++)
-        if (def->by_type[t]) strbuf_addf(&known, "%s%s", known.len ? ", " : "", dtype_name((DataType)t));
+    const char *attr = def && def->type_attr ? def->type_attr : "T";
+    strbuf_addf(&known, "[%s=", attr);
+    add_type(&known, type);
+    strbuf_add(&known, STR("]\nRegistered devices: [CPU]\nRegistered kernels:\n"));
+    for (int t = 1; def && t < DT_COUNT; t++) {
+        if (!def->by_type[t]) continue;
+        strbuf_addf(&known, "  device='CPU'; %s in [", attr);
+        add_type(&known, (DataType)t);
+        strbuf_add(&known, STR("]\n"));
+    }
     Error *err =
-        def ? error_invalid("No CPU kernel of op %.*s for %s of type %s; it has: %s", STR_ARG(node->op), def->type_attr ? def->type_attr : "T",
-                            dtype_name(type), strbuf_str(&known).ptr)
+        def ? error_invalid("No OpKernel was registered to support Op '%.*s' used by {{node %.*s}} with these attrs: %s", STR_ARG(node->op),
+                            STR_ARG(node->name), strbuf_str(&known).ptr)
             : error_invalid("No OpKernel was registered to support Op '%.*s' used by {{node %.*s}}; the most similar op here is '%.*s'", STR_ARG(node->op),
                             STR_ARG(node->name), STR_ARG(op_nearest(node->op)));
     strbuf_clear(&known);

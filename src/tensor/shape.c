@@ -41,10 +41,7 @@ Error *shape_check(const Shape *s) {
     bool empty = false;
     for (int i = 0; i < s->rank; i++) {
         if (s->dims[i] < 0) {
-            char *text = shape_str(s);
-            Error *err = error_invalid("Dimension %d of shape %s must be >= 0", i, text);
-            free(text);
-            return err;
+            return error_invalid("Dimension %lld must be >= 0", (long long)s->dims[i]);
         }
         empty |= s->dims[i] == 0;
     }
