@@ -238,3 +238,63 @@ def stateless_parameterized_truncated_normal(c):
     yield Call(shape(3), seed(5, 6), one([3, 4]), one(1), one(0), one(5))
     yield Call(shape(3, 3), seed(5, 6), one([3, 4]), one([1, 1, 1]), one(0), one(5))
     yield Call(shape(2), seed(5), one([3, 4]), one(1), one(0), one(5))
+
+
+@cases("StatefulUniform StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniformFullInt", types={"shape_dtype": ["int32"]}, primary="dtype", gradient=False)
+def stateful(c):
+    state, shape = np.array([3, 9, 77], np.int64), lambda *a: np.array(a, c.type("shape_dtype"))
+    for s in SHAPES if c.full else SHAPES[1:3]:
+        yield Call(state, np.int64(1), shape(*s))
+    yield Call(np.array([-1, -1, -5, 8], np.int64), np.int64(1), shape(5))
+    for algorithm in (0, 2, 3, -1):
+        yield Call(state, np.int64(algorithm), shape(5))
+    yield Call(state, np.array([1], np.int64), shape(5))
+    yield Call(state[:2], np.int64(1), shape(5))
+    yield Call(state.reshape(1, 3), np.int64(1), shape(5))
+    yield Call(state, np.int64(1), shape(-1))
+
+
+@cases("StatefulUniformInt", types={"shape_dtype": ["int32"]}, primary="dtype", gradient=False)
+def stateful_int(c):
+    d, state, shape = c.type("dtype"), np.array([3, 9, 77], np.int64), lambda *a: np.array(a, c.type("shape_dtype"))
+    for s in SHAPES:
+        yield Call(state, np.int64(1), shape(*s), np.array(3, d), np.array(100, d))
+    yield Call(state, np.int64(1), shape(5), np.array(np.iinfo(d).min, d), np.array(np.iinfo(d).max, d))
+    yield Call(state, np.int64(1), shape(5), np.array(3, d), np.array(3, d))
+    yield Call(state, np.int64(1), shape(0), np.array(3, d), np.array(3, d))
+    yield Call(state, np.int64(1), shape(5), np.array([3], d), np.array(5, d))
+    yield Call(state, np.int64(1), shape(5), np.array(3, d), np.array([5], d))
+    yield Call(state, np.int64(2), shape(5), np.array(3, d), np.array(5, d))
+
+
+@cases("StatefulStandardNormal", types={"shape_dtype": ["int32"]}, primary="dtype", gradient=False)
+def stateful_normal(c):
+    state, shape = np.array([1, 3, 9, 77], np.int64), lambda *a: np.array(a, c.type("shape_dtype"))
+    for s in SHAPES:
+        yield Call(state, shape(*s))
+    yield Call(state[:3], shape(5))
+    yield Call(state[:0], shape(5))
+    yield Call(np.array([2, 3, 9, 77], np.int64), shape(5))
+
+
+@cases("RandomIndexShuffle", types={"Tseed": ["int32", "uint32", "int64", "uint64"]}, primary="dtype", gradient=False)
+def index_shuffle(c):
+    d, seed = c.type("dtype"), lambda *a: np.array(a, np.int64).astype(c.type("Tseed"))
+    for most in (0, 1, 5, 65535, 65536, 65537, 2**18, 2**31 - 1):
+        yield Call(np.array([0, 1, max(most - 1, 0)], d), seed(1, 2, 3), np.array(most, d))
+    yield Call(np.arange(40).astype(d), seed(7, -2, 99), np.array(39, d), rounds=8)
+    yield Call(np.array(3, d), seed(1, 2, 3), np.array(10, d))
+    yield Call(np.array(3, d), seed((1, 2, 3), (4, 5, 6)), np.array(10, d))
+    yield Call(np.array([3, 4], d), seed((1, 2, 3), (4, 5, 6)), np.array([10, 70000], d), rounds=6)
+    yield Call(np.zeros((0,), d), seed(1, 2, 3), np.array(10, d))
+    yield Call(np.array([3, 4], d), seed((1, 2, 3), (4, 5, 6), (7, 8, 9)), np.array(10, d))
+    yield Call(np.array([3, 4], d), seed(1, 2), np.array(10, d))
+    yield Call(np.array([3, 4], d), seed(1, 2, 3, 4), np.array(10, d))
+    yield Call(np.array([3, 4], d), seed(1, 2, 3), np.array([10, 11, 12], d))
+    yield Call(np.array([[3, 4]], d), seed(1, 2, 3), np.array(10, d))
+    if c.name.startswith("int"):
+        yield Call(np.array([3, 4], d), seed(1, 2, 3), np.array(-1, d))
+        yield Call(np.array([-3, 4], d), seed(1, 2, 3), np.array(10, d))
+    if c.name.endswith("64"):
+        yield Call(np.array([3, 2**62], d), seed(1, 2, 3), np.array(2**63 - 1, d))
+        yield Call(np.array([3, 2**40], d), seed(1, 2, 3), np.array(2**40 + 5, d))

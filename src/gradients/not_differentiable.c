@@ -97,6 +97,7 @@ const GradientDef not_differentiable_gradients[] = {
     {"RaggedRange", NULL},
     {"RandomShuffle", NULL},
     {"RandomStandardNormal", NULL},
+    {"RandomIndexShuffle", NULL},
     {"RandomUniform", NULL},
     {"Range", NULL},
     {"Rank", NULL},

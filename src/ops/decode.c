@@ -1,8 +1,9 @@
-/* decode.c: DecodeRaw, DecodePaddedRaw, DecodeCSV, ParseTensor, SerializeTensor, DecodeCompressed. */
+/* decode.c: DecodeRaw, DecodePaddedRaw, DecodeCSV, ParseTensor, SerializeTensor, DecodeCompressed, DecodeJSONExample. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "io/csv.h"
+#include "io/example_json.h"
 #include "io/record.h"
 #include "ops/csv_field.h"
 #include "ops/op_list.h"
@@ -24,6 +25,7 @@ const OpDef decode_ops[] = {
     {"ParseTensor", "serialized: string -> output: out_type", "out_type: type", 0},
     {"SerializeTensor", "tensor: T -> serialized: string", "T: type", 0},
     {"DecodeCompressed", "bytes: string -> output: string", "compression_type: string = ''", 0},
+    {"DecodeJSONExample", "json_examples: string -> binary_examples: string", "", 0},
     {0},
 };
 
@@ -269,12 +271,28 @@ static Error *run_compressed(KernelContext *k) {
     return NULL;
 }
 
+/* ---- Examples as JSON ---- */
+
+static Error *run_json_example(KernelContext *k) {
+    Tensor *out = kernel_output(k, 0, &k->in[0]->shape);
+    Error *err = NULL;
+    for (int64_t i = 0; out && !err && i < out->count; i++) {
+        StrBuf example = {0};
+        err = error_wrap(example_from_json(tstring_str(&tensor_str(k->in[0])[i]), &example), "Error while parsing JSON");
+        size_t len = example.len;
+        if (err) strbuf_clear(&example);
+        else tstring_take(&tensor_str(out)[i], strbuf_detach(&example), len);
+    }
+    return err;
+}
+
 const KernelDef decode_cpu[] = {
     {"DecodeRaw", .run = run_raw, .state_size = sizeof(bool), .init = init_raw},
     {"DecodePaddedRaw", .run = run_padded_raw, .state_size = sizeof(bool), .init = init_raw},
     {"DecodeCSV", .run = run_csv, .state_size = sizeof(CsvState), .init = init_csv, .clear = clear_csv},
     {"ParseTensor", .run = run_parse_tensor},
     {"SerializeTensor", .run = run_serialize_tensor},
+    {"DecodeJSONExample", .run = run_json_example},
     {"DecodeCompressed", .run = run_compressed, .state_size = sizeof(Compression), .init = init_compressed},
     {0},
 };

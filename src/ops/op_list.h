@@ -64,6 +64,8 @@
     ROW(nth_element) \
     ROW(string_segment) \
     ROW(rng_state) \
+    ROW(stateful_random) \
+    ROW(index_shuffle) \
     ROW(special_unary) \
     ROW(ragged) \
     ROW(ragged_dense) \

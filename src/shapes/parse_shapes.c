@@ -142,6 +142,7 @@ static void parse_single_sequence_example(ShapeContext *c) {
 }
 
 const ShapeRow parse_rules[] = {
+    {"DecodeJSONExample", rule_same, 0},
     {"ParseExample", parse_example, 0},
     {"ParseExampleV2", parse_example_v2, 0},
     {"ParseSequenceExample", parse_sequence_example, 0},

@@ -48,6 +48,36 @@ static void stateful_binomial(ShapeContext *c) {
     ctx_out(c, 0, ctx_shape_of(c, 2));
 }
 
+/* The algorithm, then the shape. */
+static void stateful(ShapeContext *c) {
+    ctx_want_scalar(c, 1);
+    ctx_out(c, 0, ctx_shape_of(c, 2));
+}
+
+static void stateful_int(ShapeContext *c) {
+    ctx_want_scalar(c, 1);
+    ctx_want_scalar(c, 3);
+    ctx_want_scalar(c, 4);
+    ctx_out(c, 0, ctx_shape_of(c, 2));
+}
+
+static void stateful_tagged(ShapeContext *c) {
+    ctx_out(c, 0, ctx_shape_of(c, 1));
+}
+
+/* A scalar when index and max_index are and there is one seed of three numbers; else a vector of as many as any of them has. */
+static void index_shuffle(ShapeContext *c) {
+    PartialShape index = ctx_rank_at_most(c, c->in[0], 1), most = ctx_rank_at_most(c, c->in[2], 1);
+    PartialShape seed = ctx_rank_at_most(c, ctx_rank_at_least(c, c->in[1], 1), 2);
+    ctx_dim_is(c, shape_dim(seed, -1), 3);
+    int64_t n = DIM_UNKNOWN;
+    if (index.rank == 1) n = index.dims[0];
+    if (seed.rank == 2) n = ctx_merge_dim(c, n, seed.dims[0]);
+    if (most.rank == 1) n = ctx_merge_dim(c, n, most.dims[0]);
+    const bool is_scalar = index.rank == 0 && seed.rank == 1 && most.rank == 0, is_vector = index.rank == 1 || seed.rank == 2 || most.rank == 1;
+    ctx_out(c, 0, is_scalar ? SHAPE_SCALAR : is_vector ? shape_vector(n) : SHAPE_UNKNOWN);
+}
+
 static void stateless_gamma_v3(ShapeContext *c) {
     PartialShape s = ctx_shape_of(c, 0);
     ctx_dim_is(c, ctx_in_rank(c, 1, 1).dims[0], 1);
@@ -99,9 +129,11 @@ const ShapeRow random_rules[] = {
     {"LearnedUnigramCandidateSampler", candidate_sampler, 0},
     {"LogUniformCandidateSampler", candidate_sampler, 0},
     {"Multinomial", multinomial, 0},
+    {"NonDeterministicInts", random_shape, 0},
     {"ParameterizedTruncatedNormal", bounded_normal, 0},
     {"RandomGamma", random_gamma, 0},
     {"RandomGammaGrad", rule_broadcast, 0},
+    {"RandomIndexShuffle", index_shuffle, 0},
     {"RandomPoisson", random_gamma, 0},
     {"RandomPoissonV2", random_gamma, 0},
     {"RandomShuffle", rule_same, 0},
@@ -109,6 +141,12 @@ const ShapeRow random_rules[] = {
     {"RandomUniform", random_shape, 0},
     {"RandomUniformInt", random_shape, "* [] []"},
     {"StatefulRandomBinomial", stateful_binomial, 0},
+    {"StatefulStandardNormal", stateful_tagged, 0},
+    {"StatefulStandardNormalV2", stateful, 0},
+    {"StatefulTruncatedNormal", stateful, 0},
+    {"StatefulUniform", stateful, 0},
+    {"StatefulUniformFullInt", stateful, 0},
+    {"StatefulUniformInt", stateful_int, 0},
     {"StatelessMultinomial", multinomial, 0},
     {"StatelessParameterizedTruncatedNormal", stateless_bounded_normal, 0},
     {"StatelessRandomBinomial", stateless_gamma_v2, 0},

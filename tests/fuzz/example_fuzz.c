@@ -1,4 +1,4 @@
-/* example_fuzz.c: serialised Example and SequenceExample messages, CSV records and more strings, through the kernels that parse them. */
+/* example_fuzz.c: serialised Example and SequenceExample messages, CSV records, JSON and more strings, through the kernels that parse them. */
 #include "direct_run.h"
 #include "fuzz_target.h"
 
@@ -68,15 +68,14 @@ static void build(GraphBuilder *b) {
     gb_node(b, "number", "StringToNumber", "in");
     gb_type(b, "out_type", DT_DOUBLE);
     gb_node(b, "base64", "DecodeBase64", "in");
-    gb_node(b, "raw", "DecodeRaw", "in");
-    gb_type(b, "out_type", DT_HALF);
+    gb_node(b, "json", "DecodeJSONExample", "in");
     gb_node(b, "many", "DeserializeManySparse", "in3");
     gb_type(b, "dtype", DT_FLOAT);
     gb_placeholder(b, "in3", DT_STRING);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const char *const targets[] = {"example", "example", "sequence", "sequence", "csv", "number", "base64", "raw"};
+    static const char *const targets[] = {"example", "example", "sequence", "sequence", "csv", "number", "base64", "json"};
     if (!session) {
         GraphBuilder b = {0};
         ops_register_all();

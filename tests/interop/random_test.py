@@ -64,3 +64,36 @@ def test_training_with_dropout(start_cluster, reference):
 
     cluster = start_cluster({"ps": 1, "worker": 1})
     np.testing.assert_allclose(losses(cluster.target(), True), losses(reference, False), rtol=1e-4)
+
+
+def generator_steps(target, device):
+    """A tf.random.Generator, whose state is a variable on a task, drawn from in two steps, one after a reset and a skip."""
+    with tf.Graph().as_default() as g, tf.device(device):
+        tf.enable_resource_variables()
+        random = tf.random.Generator.from_seed(7)
+        drawn = []
+        for draw in (lambda: random.normal([9]), lambda: random.uniform([4, 3], -1, 5), lambda: random.uniform([6], 3, 90, tf.int32),
+                     lambda: random.uniform_full_int([5], tf.uint64), lambda: random.truncated_normal([7], dtype=tf.float64),
+                     lambda: random.binomial([5], 10.0, 0.5), lambda: random.make_seeds(2)):
+            with tf.control_dependencies(drawn[-1:]):
+                drawn.append(draw())
+        state = random.state.read_value()
+        reset = random.state.assign([5, 6, 7])
+        with tf.control_dependencies([reset]):
+            skipped = random.skip(3)
+        entropy = tf.raw_ops.NonDeterministicInts(shape=[4], dtype=tf.uint64)
+        init = tf.global_variables_initializer()
+    with tf.Session(target, graph=g, config=training.config()) as s:
+        s.run(init)
+        first = s.run(drawn)
+        moved = s.run(state)
+        s.run(skipped)
+        return first + [moved] + s.run(drawn) + [s.run(state)], s.run(entropy)
+
+
+def test_a_generator_on_a_task_gives_tensorflows_numbers(start_cluster):
+    cluster = start_cluster({"ps": 1, "worker": 1})
+    (got, entropy), (want, _) = generator_steps(cluster.target(), "/job:ps/task:0"), generator_steps("", None)
+    for i, (g, w) in enumerate(zip(got, want)):
+        np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6, err_msg=str(i))
+    assert len(set(entropy)) == 4 and entropy.dtype == np.uint64
