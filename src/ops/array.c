@@ -55,7 +55,7 @@ static Error *reshape_sizes(const Tensor *sizes, Shape *out, int *unknown, int64
     return NULL;
 }
 
-static Error *run_reshape(KernelContext *k) {
+Error *kernel_reshape(KernelContext *k) {
     const Tensor *in = k->in[0], *sizes = k->in[1];
     if (sizes->shape.rank > 1) return error_invalid("sizes input must be 1-D, not %s", shape_text(&sizes->shape).text);
     if (sizes->count > SHAPE_MAX_RANK) return error_invalid("Reshape to more than %d dimensions", SHAPE_MAX_RANK);
@@ -376,7 +376,7 @@ static Error *run_ensure_shape(KernelContext *k) {
 }
 
 const KernelDef array_cpu[] = {
-    {"Reshape", .run = run_reshape},
+    {"Reshape", .run = kernel_reshape},
     {"ExpandDims", .run = run_expand_dims},
     {"Squeeze", .run = run_squeeze, .state_size = sizeof(IntsState), .init = squeeze_init, .clear = ints_clear},
     {"Pack", .run = run_pack, .state_size = sizeof(AxisState), .init = axis_init},

@@ -39,3 +39,5 @@ Error *variable_missing(KernelContext *k, int i, Error *err);
 void rows_apply(ThreadPool *pool, RowFn *fn, size_t size, void *to, const void *from, int64_t n);
 /* An op on a reference passes it on. */
 void kernel_pass_ref(KernelContext *k, int i);
+/* Reshape: output 0 is input 0 in the shape that input 1 gives. */
+Error *kernel_reshape(KernelContext *k) MUST_CHECK;

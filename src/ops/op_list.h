@@ -128,6 +128,10 @@
     ROW(warp) \
     ROW(image_io) \
     ROW(quantize) \
+    ROW(quantized) \
+    ROW(quantized_math) \
+    ROW(quantized_array) \
+    ROW(quantized_product) \
     ROW(fake_quant) \
     ROW(dataset_source) \
     ROW(dataset_file) \

@@ -28,7 +28,7 @@ static int64_t known_elements(ShapeContext *c, PartialShape s, int *unknown_at) 
     return n;
 }
 
-static void reshape(ShapeContext *c) {
+void rule_reshape(ShapeContext *c) {
     PartialShape in = c->in[0], out = ctx_shape_of(c, 1);
     int in_at, out_at;
     if (in.rank >= 0 && out.rank >= 0 && !c->err) {
@@ -72,7 +72,7 @@ static void transpose(ShapeContext *c) {
 }
 
 /* Inputs [first, first + n) joined along an axis that may not be known. */
-static void concat_inputs(ShapeContext *c, int first, int n, int axis_input) {
+void concat_inputs(ShapeContext *c, int first, int n, int axis_input) {
     int64_t axis;
     ctx_want_scalar(c, axis_input);
     if (!ctx_int(c, axis_input, &axis)) {
@@ -519,7 +519,7 @@ const ShapeRow array_rules[] = {
     {"PreventGradient", rule_same, 0},
     {"Range", range, 0},
     {"Rank", rule_scalar, 0},
-    {"Reshape", reshape, 0},
+    {"Reshape", rule_reshape, 0},
     {"Reverse", reverse_mask, 0},
     {"ReverseSequence", reverse_sequence, 0},
     {"ReverseV2", reverse_axes, 0},

@@ -93,7 +93,7 @@ static void convolution(ShapeContext *c, int rank, bool depthwise) {
     ctx_out(c, 0, out);
 }
 
-static void conv2d(ShapeContext *c) {
+void rule_conv2d(ShapeContext *c) {
     convolution(c, 4, false);
 }
 
@@ -101,7 +101,7 @@ static void conv3d(ShapeContext *c) {
     convolution(c, 5, false);
 }
 
-static void depthwise_conv2d(ShapeContext *c) {
+void rule_depthwise_conv2d(ShapeContext *c) {
     convolution(c, 4, true);
 }
 
@@ -180,13 +180,13 @@ static bool is_vector_layout(ShapeContext *c) {
     return true;
 }
 
-static void max_pool(ShapeContext *c) {
+void rule_max_pool(ShapeContext *c) {
     if (is_vector_layout(c)) return;
     ctx_out_all(c, pool_of_rank(c, 4, true));
 }
 
 /* Averages are taken within a channel: the depth stays. */
-static void avg_pool(ShapeContext *c) {
+void rule_avg_pool(ShapeContext *c) {
     ctx_out(c, 0, pool_of_rank(c, 4, false));
 }
 
@@ -225,7 +225,7 @@ static void check_grad_grad(ShapeContext *c) {
 }
 
 static void max_pool_grad_grad(ShapeContext *c) {
-    max_pool(c);
+    rule_max_pool(c);
     check_grad_grad(c);
 }
 
@@ -360,11 +360,11 @@ const ShapeRow conv_rules[] = {
     {"FractionalAvgPoolGrad", fractional_avg_pool_grad, 0},
     {"FractionalMaxPool", fractional_pool, 0},
     {"FractionalMaxPoolGrad", fractional_max_pool_grad, 0},
-    {"AvgPool", avg_pool, 0},
+    {"AvgPool", rule_avg_pool, 0},
     {"AvgPool3D", pool3d, 0},
     {"AvgPool3DGrad", avg_pool3d_grad, 0},
     {"AvgPoolGrad", avg_pool_grad, 0},
-    {"Conv2D", conv2d, 0},
+    {"Conv2D", rule_conv2d, 0},
     {"Conv2DBackpropFilter", conv_backprop_filter_2d, 0},
     {"Conv2DBackpropInput", conv2d_backprop_input, 0},
     {"Conv3D", conv3d, 0},
@@ -372,7 +372,7 @@ const ShapeRow conv_rules[] = {
     {"Conv3DBackpropFilterV2", conv3d_backprop_filter_v2, 0},
     {"Conv3DBackpropInput", conv3d_backprop_input, 0},
     {"Conv3DBackpropInputV2", conv3d_backprop_input_v2, 0},
-    {"DepthwiseConv2dNative", depthwise_conv2d, 0},
+    {"DepthwiseConv2dNative", rule_depthwise_conv2d, 0},
     {"DepthwiseConv2dNativeBackpropFilter", conv_backprop_filter_2d, 0},
     {"DepthwiseConv2dNativeBackpropInput", depthwise_backprop_input, 0},
     {"Dilation2D", dilation2d, 0},
@@ -380,7 +380,7 @@ const ShapeRow conv_rules[] = {
     {"Dilation2DBackpropInput", rule_same, 0},
     {"ExtractImagePatches", extract_image_patches, 0},
     {"ExtractVolumePatches", extract_volume_patches, 0},
-    {"MaxPool", max_pool, 0},
+    {"MaxPool", rule_max_pool, 0},
     {"MaxPool3D", pool3d, 0},
     {"MaxPool3DGrad", max_pool3d_grad, 0},
     {"MaxPool3DGradGrad", max_pool3d_grad_grad, 0},
@@ -390,9 +390,9 @@ const ShapeRow conv_rules[] = {
     {"MaxPoolGradV2", max_pool_grad, 0},
     {"MaxPoolGradWithArgmax", max_pool_grad, 0},
     {"MaxPoolV2", max_pool_v2, 0},
-    {"MaxPoolWithArgmax", max_pool, 0},
-    {"_FusedConv2D", conv2d, 0},
+    {"MaxPoolWithArgmax", rule_max_pool, 0},
+    {"_FusedConv2D", rule_conv2d, 0},
     {"_FusedConv3D", conv3d, 0},
-    {"_FusedDepthwiseConv2dNative", depthwise_conv2d, 0},
+    {"_FusedDepthwiseConv2dNative", rule_depthwise_conv2d, 0},
     {0},
 };

@@ -46,7 +46,7 @@ static void sized(ShapeContext *c, int64_t batch, int size_input, int64_t channe
     ctx_out(c, 0, out);
 }
 
-static void resize(ShapeContext *c) {
+void rule_resize(ShapeContext *c) {
     PartialShape in = ctx_in_rank(c, 0, 4);
     sized(c, in.dims[0], 1, in.dims[3]);
 }
@@ -196,17 +196,17 @@ const ShapeRow image_rules[] = {
     {"NonMaxSuppressionV5", nms_padded, "[n,4] [n] [] [] [] []"},
     {"NonMaxSuppressionWithOverlaps", 0, "[n,n] [n] [] [] [] -> [?]"},
     {"RGBToHSV", colours, 0},
-    {"ResizeArea", resize, 0},
-    {"ResizeBicubic", resize, 0},
+    {"ResizeArea", rule_resize, 0},
+    {"ResizeBicubic", rule_resize, 0},
     {"ResizeBicubicGrad", resize_grad, 0},
-    {"ResizeBilinear", resize, 0},
+    {"ResizeBilinear", rule_resize, 0},
     {"ResizeBilinearGrad", resize_grad, 0},
-    {"ResizeNearestNeighbor", resize, 0},
-    {"ResizeNearestNeighborGrad", resize, 0},
+    {"ResizeNearestNeighbor", rule_resize, 0},
+    {"ResizeNearestNeighborGrad", rule_resize, 0},
     {"SampleDistortedBoundingBox", sample_box, 0},
     {"SampleDistortedBoundingBoxV2", sample_box, 0},
     {"StatelessSampleDistortedBoundingBox", sample_box, 0},
-    {"ScaleAndTranslate", resize, 0},
+    {"ScaleAndTranslate", rule_resize, 0},
     {"ScaleAndTranslateGrad", resize_grad, 0},
     {0},
 };

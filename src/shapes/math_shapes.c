@@ -66,7 +66,7 @@ static void reduction(ShapeContext *c) {
     ctx_out(c, 0, out);
 }
 
-static void matmul(ShapeContext *c) {
+void rule_matmul(ShapeContext *c) {
     PartialShape a = ctx_in_rank(c, 0, 2), b = ctx_in_rank(c, 1, 2);
     int ta = ctx_attr_bool(c, "transpose_a"), tb = ctx_attr_bool(c, "transpose_b");
     ctx_merge_dim(c, a.dims[ta ? 0 : 1], b.dims[tb ? 1 : 0]);
@@ -212,7 +212,7 @@ const ShapeRow math_rules[] = {
     {"LogicalAnd", rule_broadcast, 0},
     {"LogicalNot", rule_same, 0},
     {"LogicalOr", rule_broadcast, 0},
-    {"MatMul", matmul, 0},
+    {"MatMul", rule_matmul, 0},
     {"Max", reduction, 0},
     {"Maximum", rule_broadcast, 0},
     {"Mean", reduction, 0},
@@ -243,7 +243,7 @@ const ShapeRow math_rules[] = {
     {"Sign", rule_same, 0},
     {"Sin", rule_same, 0},
     {"Sinh", rule_same, 0},
-    {"SparseMatMul", matmul, 0},
+    {"SparseMatMul", rule_matmul, 0},
     {"Spence", rule_same, 0},
     {"Sqrt", rule_same, 0},
     {"SqrtGrad", rule_same, 0},
@@ -265,7 +265,7 @@ const ShapeRow math_rules[] = {
     {"_ProductAdd", rule_unknown, 0},
     {"_ProductSlice", rule_unknown, 0},
     {"_MklFusedBatchMatMulV2", batch_matmul_v2, 0},
-    {"_FusedMatMul", matmul, 0},
+    {"_FusedMatMul", rule_matmul, 0},
     {"_UnaryOpsComposition", rule_same, 0},
     {0},
 };

@@ -8,7 +8,7 @@ static bool depth_is_first(ShapeContext *c) {
     return str_is(format, "NCHW") || str_is(format, "NCDHW");
 }
 
-static void bias_add(ShapeContext *c) {
+void rule_bias_add(ShapeContext *c) {
     bool first = depth_is_first(c);
     PartialShape s = ctx_rank_at_least(c, c->in[0], first ? 3 : 2), bias = ctx_in_rank(c, 1, 1);
     int axis = first ? 1 : -1;
@@ -17,7 +17,7 @@ static void bias_add(ShapeContext *c) {
 }
 
 static void bias_add_v1(ShapeContext *c) {
-    bias_add(c);
+    rule_bias_add(c);
 }
 
 static void bias_add_grad(ShapeContext *c) {
@@ -261,7 +261,7 @@ static void lstm_sequence(ShapeContext *c) {
 const ShapeRow nn_rules[] = {
     {"BatchToSpace", batch_to_space, 0},
     {"BatchToSpaceND", batch_to_space_nd, 0},
-    {"BiasAdd", bias_add, 0},
+    {"BiasAdd", rule_bias_add, 0},
     {"BiasAddGrad", bias_add_grad, 0},
     {"BiasAddV1", bias_add_v1, 0},
     {"BlockLSTM", lstm_sequence, 0},
