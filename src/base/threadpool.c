@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/spin.h"
 
@@ -42,6 +43,7 @@ struct ThreadPool {
     int guests;
     bool stopping;
     int64_t poll_ns, poll_limit_ns;
+    int64_t waiting_since_ns; /* when the last of the threads that wait began to; 0: a task has come since */
     ParallelFor *free_loops;
     char name[16];
 };
@@ -63,23 +65,37 @@ void threadpool_poll(ThreadPool *p, int64_t max_ns) {
     p->poll_ns = p->poll_limit_ns = max_ns;
 }
 
-/* Tasks that a thread may take now. */
-static int room_locked(const ThreadPool *p) {
-    int limit = p->max_threads - p->guests, count = (int)p->count;
-    int room = (limit > 1 ? limit : 1) - p->busy;
-    return room < count ? room : count;
+/* Tasks that threads may run besides those they run now. */
+static int places_locked(const ThreadPool *p) {
+    int limit = p->max_threads - p->guests;
+    return (limit > 1 ? limit : 1) - p->busy;
 }
 
-/* Looks for work a while without the mutex. */
+/* Tasks that a thread may take now. */
+static int room_locked(const ThreadPool *p) {
+    int places = places_locked(p), count = (int)p->count;
+    return places < count ? places : count;
+}
+
+/* A task comes after threads have waited: whether the last of them would have seen it within the limit says how long to look next time. */
+static void learn_locked(ThreadPool *p) {
+    if (!p->waiting_since_ns) return;
+    int64_t waited = clock_mono_ns() - p->waiting_since_ns;
+    int64_t next = waited < p->poll_limit_ns ? p->poll_ns * 2 : p->poll_ns / 2;
+    p->poll_ns = next > p->poll_limit_ns ? p->poll_limit_ns : next < LEAST_POLL_NS ? LEAST_POLL_NS : next;
+    p->waiting_since_ns = 0;
+}
+
+/* Looks for work a while without the mutex, unless enough others do. */
 static void poll_locked(ThreadPool *p) {
+    p->waiting_since_ns = clock_mono_ns();
+    if (p->polling >= places_locked(p)) return;
     Spin spin = spin_for(p->poll_ns);
     p->polling++;
     pthread_mutex_unlock(&p->mutex);
     while (atomic_load_explicit(&p->count, memory_order_relaxed) == 0 && spin_on(&spin)) continue;
     pthread_mutex_lock(&p->mutex);
     p->polling--;
-    int64_t next = room_locked(p) > 0 ? p->poll_ns * 2 : p->poll_ns / 2;
-    p->poll_ns = next > p->poll_limit_ns ? p->poll_limit_ns : next < LEAST_POLL_NS ? LEAST_POLL_NS : next;
 }
 
 static void *thread_main(void *arg) {
@@ -128,6 +144,7 @@ static void push_locked(ThreadPool *p, TaskFn *fn, void *arg) {
         p->head = 0;
         p->capacity = capacity;
     }
+    learn_locked(p);
     p->ring[(p->head + p->count) % p->capacity] = (Task){fn, arg};
     p->count++;
     call_threads_locked(p);

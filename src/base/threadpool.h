@@ -21,7 +21,7 @@ ThreadPool *threadpool_new(const char *name, int max_threads);
 void threadpool_free(ThreadPool *pool); /* runs what was posted, then joins */
 void threadpool_post(ThreadPool *pool, TaskFn *fn, void *arg);
 int threadpool_size(const ThreadPool *pool);
-/* Threads without work look for it up to `max_ns` before they sleep, less when that was in vain: waking one takes longer than
+/* Threads without work look for it up to `max_ns` before they sleep, less when tasks have lately come later than that: waking one takes longer than
  * many tasks. They yield to whoever else wants the core. Before the first post. */
 void threadpool_poll(ThreadPool *pool, int64_t max_ns);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/block_cache.h"
 #include "kernels/conv_primitive.h"
 #include "kernels/cpu.h"
 
@@ -144,12 +144,13 @@ static bool run_pieces(ConvJob *job, void *filter, ThreadPool *pool) {
     const ConvPrimitive *any = job->primitives[SHARE_LESS];
     const int64_t count = piece_count(&job->pieces);
     job->partial = back && count > 1;
+    const size_t room_size = job->layout.bytes * (size_t)(job->partial ? count : 1);
     char *room = NULL;
     OnednnRunner r;
     bool ok = onednn_runner_init(&r);
     job->inner = filter;
     if (ok && (!job->layout.same || job->partial)) {
-        job->inner = room = try_alloc(job->layout.bytes * (size_t)(job->partial ? count : 1));
+        job->inner = room = block_alloc(room_size);
         ok = room != NULL;
     }
     if (ok && !back && room) ok = conv_primitive_reorder(any, &r, filter, room);
@@ -167,7 +168,7 @@ static bool run_pieces(ConvJob *job, void *filter, ThreadPool *pool) {
             ok = conv_primitive_reorder(any, &r, room, filter);
         }
     }
-    free(room);
+    block_free(room, room_size);
     onednn_runner_clear(&r);
     return ok;
 }

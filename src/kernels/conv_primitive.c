@@ -116,8 +116,35 @@ static bool prepare_conv(ConvPrimitive *p, dnnl_primitive_attr_t attr) {
     return onednn_primitive_init(&p->conv, pd);
 }
 
+/* How far into memory index i of a dimension leads. */
+static dnnl_dim_t offset_of(const dnnl_memory_desc_t *m, int dim, dnnl_dim_t i) {
+    const dnnl_blocking_desc_t *blocks = &m->format_desc.blocking;
+    dnnl_dim_t offset = 0, inner = 1;
+    for (int b = blocks->inner_nblks - 1; b >= 0; b--) {
+        if (blocks->inner_idxs[b] == dim) {
+            offset += i % blocks->inner_blks[b] * inner;
+            i /= blocks->inner_blks[b];
+        }
+        inner *= blocks->inner_blks[b];
+    }
+    return offset + i * blocks->strides[dim];
+}
+
+/* Whether two layouts put every element in the same place, whatever they are called: blocks of 64 of 64 channels are no blocks. */
+static bool is_same_layout(const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b) {
+    if (dnnl_memory_desc_equal(a, b)) return true;
+    if (a->ndims != b->ndims || a->data_type != b->data_type || a->format_kind != dnnl_blocked || b->format_kind != dnnl_blocked) return false;
+    if (a->extra.flags || b->extra.flags || a->offset0 != b->offset0 || dnnl_memory_desc_get_size(a) != dnnl_memory_desc_get_size(b)) return false;
+    for (int d = 0; d < a->ndims; d++) {
+        if (a->dims[d] != b->dims[d]) return false;
+        for (dnnl_dim_t i = 0; i < a->dims[d]; i++)
+            if (offset_of(a, d, i) != offset_of(b, d, i)) return false;
+    }
+    return true;
+}
+
 static bool prepare_reorder(ConvPrimitive *p, dnnl_primitive_attr_t attr) {
-    if (dnnl_memory_desc_equal(&p->filter, &p->inner)) return true;
+    if (is_same_layout(&p->filter, &p->inner)) return true;
     bool back = p->kind == CONV2D_BACK_FILTER;
     dnnl_primitive_desc_t pd;
     if (dnnl_reorder_primitive_desc_create(&pd, back ? &p->inner : &p->filter, onednn_engine(), back ? &p->filter : &p->inner,

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/memory.h"
+#include "base/block_cache.h"
 
 void omp_set_num_threads(int count); /* of libgomp, which oneDNN uses; not every compiler brings omp.h */
 
@@ -54,14 +54,14 @@ bool onednn_runner_init(OnednnRunner *r) {
 
 void onednn_runner_clear(OnednnRunner *r) {
     if (r->stream) dnnl_stream_destroy(r->stream);
-    free(r->scratch);
+    block_free(r->scratch, r->scratch_size);
     *r = (OnednnRunner){0};
 }
 
 static bool make_room(OnednnRunner *r, size_t size) {
     if (size <= r->scratch_size) return true;
-    free(r->scratch);
-    r->scratch = try_alloc(size);
+    block_free(r->scratch, r->scratch_size);
+    r->scratch = block_alloc(size);
     r->scratch_size = r->scratch ? size : 0;
     return r->scratch != NULL;
 }

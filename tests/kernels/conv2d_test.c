@@ -21,6 +21,11 @@ static const Conv2dShape shapes[] = {
     /* Enough for shares of unequal size, and for tails. */
     {.batch = 29, .in_h = 14, .in_w = 14, .in_c = 32, .out_h = 14, .out_w = 14, .out_c = 48, .k_h = 5, .k_w = 5, .groups = 1,
      .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .pad_top = 2, .pad_left = 2},
+    /* As many channels as oneDNN has in a block: the filter is in its layout as it is. */
+    {.batch = 32, .in_h = 8, .in_w = 8, .in_c = 16, .out_h = 8, .out_w = 8, .out_c = 16, .k_h = 3, .k_w = 3, .groups = 1,
+     .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .pad_top = 1, .pad_left = 1},
+    {.batch = 32, .in_h = 8, .in_w = 8, .in_c = 64, .out_h = 8, .out_w = 8, .out_c = 64, .k_h = 3, .k_w = 3, .groups = 1,
+     .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .pad_top = 1, .pad_left = 1},
     /* A filter that does not stay in the cache. */
     {.batch = 25, .in_h = 4, .in_w = 4, .in_c = 128, .out_h = 4, .out_w = 4, .out_c = 160, .k_h = 3, .k_w = 3, .groups = 1,
      .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .pad_top = 1, .pad_left = 1},
