@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/fingerprint.h"
 #include "base/memory.h"
 #include "cluster/codec.h"
 #include "cluster/worker_client.h"
@@ -77,6 +78,34 @@ static void find_needs(ClientGraph *cg, const Graph *pruned) {
     free(seen);
 }
 
+/* ---- Collectives ---- */
+
+static int by_key(const void *a, const void *b) {
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The key under which masters agree on steps, as TensorFlow's masters make it of the instance keys: theirs may run the same collectives. */
+static int64_t collective_key(const Graph *g) {
+    int32_t *keys = xcalloc((size_t)g->node_count, sizeof *keys);
+    size_t count = 0;
+    bool has_any = false;
+    for (int i = 0; i < g->node_count; i++) {
+        const Node *n = g->nodes[i];
+        int64_t key;
+        Str value;
+        if (!str_starts(n->op, STR("Collective")) || node_is(n, "CollectivePermute") || node_is(n, "CollectiveAssignGroupV2")) continue;
+        has_any = true;
+        if (node_attr(n, "instance_key", &value) && attr_int(value, &key)) keys[count++] = (int32_t)key;
+    }
+    qsort(keys, count, sizeof *keys, by_key);
+    uint64_t hash = has_any ? 0x8774aa605c729c72ull : 0;
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || keys[i] != keys[i - 1]) hash = hash64_combine((uint64_t)(int64_t)keys[i], hash);
+    free(keys);
+    return (int64_t)hash;
+}
+
 /* ---- Registering ---- */
 
 static void encode_part(const Graph *part, const SessionTasks *t, StrBuf *out) {
@@ -95,11 +124,17 @@ static Error *register_local(ClientGraph *cg, WorkerClient *c, Str graph_def, co
     return NULL;
 }
 
-static void start_register(WorkerCalls *calls, int task, WorkerClient *c, const ClientGraphOptions *o, StrBuf *graph_def) {
+static void start_register(WorkerCalls *calls, int task, WorkerClient *c, const ClientGraph *cg, const ClientGraphOptions *o, StrBuf *graph_def) {
     Pb__RegisterGraphRequest request = PB__REGISTER_GRAPH_REQUEST__INIT;
     request.session_handle = (char *)o->session_handle.ptr;
     request.create_worker_session_called = true;
     request.graph_options = o->graph_options;
+    request.collective_graph_key = cg->collective_graph_key;
+    Pb__ConfigProtoExperimental experimental = PB__CONFIG_PROTO_EXPERIMENTAL__INIT;
+    Pb__ConfigProto config = PB__CONFIG_PROTO__INIT;
+    experimental.collective_group_leader = (char *)o->group_leader;
+    config.experimental = &experimental;
+    if (*o->group_leader) request.config_proto = &config;
     request.graph_def = (ProtobufCBinaryData){graph_def->len, (uint8_t *)graph_def->ptr};
     Message m = {0};
     codec_pack(&request.base, &m);
@@ -126,7 +161,7 @@ static Error *register_parts(ClientGraph *cg, Graph **parts, const ClientGraphOp
         if (i == 0)
             err = register_local(cg, &t->tasks[0], strbuf_str(&graph_def), o->passes);
         else
-            start_register(calls, i, &t->tasks[i], o, &graph_def);
+            start_register(calls, i, &t->tasks[i], cg, o, &graph_def);
         strbuf_clear(&graph_def);
         cg->part_count++;
     }
@@ -171,6 +206,7 @@ Error *client_graph_build(Graph *placed, const RunSignature *signature, Str key,
     Graph **parts = xcalloc((size_t)t->task_count, sizeof *parts);
     Error *err = graph_prune(placed, signature, &t->client, &pruned);
     if (!err && o->partial) find_needs(cg, pruned);
+    if (!err) cg->collective_graph_key = collective_key(pruned);
     if (!err && is_split(pruned, t)) err = optimize(pruned, o);
     PartitionOptions options = {.devices = t->partition, .device_count = t->device_count, .task_count = t->task_count,
                                 .bfloat16_edges = o->bfloat16_edges, .edge_count = &t->edge_count};

@@ -17,6 +17,7 @@ typedef struct ClientGraph {
     Str *handles;                /* by task; ptr NULL: the task has no part in it */
     int task_count;
     int part_count;
+    int64_t collective_graph_key; /* other than 0: it has collectives, and masters that run the same ones agree on the ids of its steps */
     bool *computable; /* partial runs: [fetch * feed_count + feed] fetch needs feed */
 } ClientGraph;
 
@@ -27,6 +28,7 @@ typedef struct ClientGraphOptions {
     bool bfloat16_edges;
     const PassOptions *passes;
     Pb__GraphOptions *graph_options; /* (optional) for the workers */
+    const char *group_leader; /* of collectives, for the workers; "": not said */
     bool partial; /* will be run in parts: find out which fetch needs which feed */
 } ClientGraphOptions;
 

@@ -2,6 +2,7 @@
 #include "cluster/codec.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "proto/wire.h"
@@ -134,6 +135,87 @@ size_t codec_recv_tensor_align_at(Str head) {
             return at ? from + at : 0;
         }
         if ((tag & 7) != WIRE_VARINT) return 0;
+    }
+    return 0;
+}
+
+/* ---- RecvBufResponse { transport_options = 4: Any { type_url = 1, value = 2: RecvBufRespExtra { tensor_content = 1, repeated } } } ---- */
+
+#define EXTRA_TYPE "type.googleapis.com/tensorflow.RecvBufRespExtra"
+enum { BUF_ALIGN = 16 }; /* of elements, at least */
+
+void codec_put_recv_buf(Message *m, Tensor *t, int64_t send_start_micros) {
+    size_t len = tensor_bytes(t), extra = 1 + varint_size(len) + len, any = 1 + 1 + sizeof EXTRA_TYPE - 1 + 1 + varint_size(extra) + extra;
+    StrBuf b = {0}, none = {0};
+    wire_put_uint(&b, 5, (uint64_t)send_start_micros);
+    wire_put_tag(&b, 4, WIRE_BYTES);
+    wire_put_varint(&b, any);
+    wire_put_bytes(&b, 1, STR(EXTRA_TYPE));
+    wire_put_tag(&b, 2, WIRE_BYTES);
+    wire_put_varint(&b, extra);
+    wire_put_tag(&b, 1, WIRE_BYTES);
+    wire_put_varint(&b, len);
+    add_parts(m, &b, &none, t, len);
+}
+
+static bool find_bytes(Str message, uint32_t field, Str *out) {
+    WireReader r = wire_reader(message);
+    bool found = false;
+    while (wire_next(&r)) {
+        if (r.field != field || r.type != WIRE_BYTES) continue;
+        *out = r.bytes;
+        found = true;
+    }
+    return found && !r.failed;
+}
+
+Error *codec_get_recv_buf(Message *m, Tensor **t, bool *is_dead) {
+    Str any, extra, piece = {NULL, 0};
+    *is_dead = false;
+    *t = NULL;
+    if (!find_bytes(message_flatten(m), 4, &any) || !find_bytes(any, 2, &extra)) return error_internal("RecvBufResponse has no content");
+    size_t len = 0, pieces = 0;
+    WireReader r = wire_reader(extra);
+    while (wire_next(&r)) {
+        if (r.field != 1 || r.type != WIRE_BYTES) continue;
+        piece = r.bytes;
+        len += piece.len;
+        pieces++;
+    }
+    if (r.failed) return error_internal("Malformed RecvBufResponse");
+    Shape shape = shape_vector((int64_t)len);
+    Slice *slice = &m->slices[0];
+    if (pieces == 1 && slice->release && (uintptr_t)piece.ptr % BUF_ALIGN == 0) {
+        *t = tensor_wrap(DT_UINT8, &shape, (void *)piece.ptr, slice->release, slice->owner);
+        slice->release = NULL; /* the tensor's now */
+        message_clear(m);
+        return NULL;
+    }
+    Error *err = tensor_new(DT_UINT8, &shape, t);
+    if (err) return err;
+    uint8_t *to = tensor_u8(*t);
+    for (r = wire_reader(extra); wire_next(&r);) {
+        if (r.field != 1 || r.type != WIRE_BYTES || !r.bytes.len) continue;
+        memcpy(to, r.bytes.ptr, r.bytes.len);
+        to += r.bytes.len;
+    }
+    return NULL;
+}
+
+size_t codec_recv_buf_align_at(Str head) {
+    WireReader r = wire_reader(head);
+    uint64_t tag, value;
+    const uint32_t path[] = {4, 2, 1}; /* down to the content; other fields are numbers, or the name of the type */
+    size_t depth = 0;
+    while (r.at < r.end && wire_varint(&r, &tag) && wire_varint(&r, &value)) {
+        if (tag == (path[depth] << 3 | WIRE_BYTES)) {
+            if (++depth == 3) return (size_t)(r.at - (const uint8_t *)head.ptr);
+        } else if ((tag & 7) == WIRE_BYTES) {
+            if (value > (size_t)(r.end - r.at)) return 0;
+            r.at += value;
+        } else if ((tag & 7) != WIRE_VARINT) {
+            return 0;
+        }
     }
     return 0;
 }

@@ -23,3 +23,8 @@ size_t codec_recv_tensor_align_at(Str head);                                   /
 static inline Str codec_str(ProtobufCBinaryData b) {
     return (Str){b.data ? (const char *)b.data : "", b.len};
 }
+
+/* RecvBufResponse: the bytes of a tensor of a plain dtype, as the piece of a collective. Received ones are a vector of uint8. */
+void codec_put_recv_buf(Message *m, Tensor *t, int64_t send_start_micros);
+Error *codec_get_recv_buf(Message *m, Tensor **t, bool *is_dead) MUST_CHECK;
+size_t codec_recv_buf_align_at(Str head);

@@ -157,7 +157,10 @@ static void whole_run_ended(void *arg, Error *err) {
     RunGraphResult result = {0};
     if (!err) err = take_values(run, &result);
     if (!err) collect(run, &result);
-    if (!err) step_table_end(run->worker->steps, run->entry);
+    if (err)
+        step_table_note_failure(run->worker->steps, run->step_id, err);
+    else
+        step_table_end(run->worker->steps, run->entry);
     leave_active(run);
     run->done(run->arg, err, &result);
     run_graph_result_clear(&result);
@@ -305,6 +308,7 @@ static void unlist(GraphRun *run) {
 static void partial_run_ended(void *arg, Error *err) {
     GraphRun *run = arg;
     leave_active(run);
+    if (err) step_table_note_failure(run->worker->steps, run->step_id, err);
     pthread_mutex_lock(&run->mutex);
     run->ended = true;
     run->end_error = error_copy(err);
@@ -389,27 +393,25 @@ void worker_drop_partial_runs(Worker *w, const WorkerSession *s, int64_t step_id
     }
 }
 
-/* ---- RecvTensor ---- */
+/* ---- RecvTensor and RecvBuf ---- */
 
-static Error *check_incarnation(Worker *w, Str key) {
-    RendezvousKey parts;
-    if (!rendezvous_key_parse(key, &parts)) return error_invalid("Invalid rendezvous key: %.*s", STR_ARG(key));
+static Error *check_incarnation(Worker *w, const char *method, ErrorCode code, Str device, uint64_t incarnation) {
     uint64_t nearest = 0;
     for (int i = 0; i < w->devices->count; i++) {
         const Device *d = w->devices->devices[i];
-        if (d->incarnation == parts.src_incarnation) return NULL;
-        if (i == 0 || str_is(parts.src_device, d->name)) nearest = d->incarnation;
+        if (d->incarnation == incarnation) return NULL;
+        if (i == 0 || str_is(device, d->name)) nearest = d->incarnation;
     }
-    Error *err = error_new(CODE_ABORTED,
-                           "RecvTensor expects a different device incarnation: %llu vs. %llu. Your worker job (\"%s\") was probably restarted. Check your "
+    Error *err = error_new(code,
+                           "%s expects a different device incarnation: %llu vs. %llu. Your worker job (\"%s\") was probably restarted. Check your "
                            "worker job for the reason why it was restarted.",
-                           (unsigned long long)parts.src_incarnation, (unsigned long long)nearest, w->task_name);
+                           method, (unsigned long long)incarnation, (unsigned long long)nearest, w->task_name);
     err->restarted = true;
     return err;
 }
 
-void worker_recv_tensor(Worker *w, int64_t step_id, Str key, RecvDone *done, void *arg) {
-    Error *err = check_incarnation(w, key);
+/* Takes err. */
+static void recv_checked(Worker *w, int64_t step_id, Str key, Error *err, RecvDone *done, void *arg) {
     if (err) {
         done(arg, err, NULL, false);
         return;
@@ -418,6 +420,20 @@ void worker_recv_tensor(Worker *w, int64_t step_id, Str key, RecvDone *done, voi
     rendezvous_recv(step_entry_rendezvous(e), key, done, arg);
     if (step_entry_is_ended(e)) step_table_drop_if_idle(w->steps, e);
     step_entry_unref(e);
+}
+
+void worker_recv_tensor(Worker *w, int64_t step_id, Str key, RecvDone *done, void *arg) {
+    RendezvousKey parts;
+    bool is_valid = rendezvous_key_parse(key, &parts);
+    Error *err = is_valid ? check_incarnation(w, "RecvTensor", CODE_ABORTED, parts.src_device, parts.src_incarnation)
+                          : error_invalid("Invalid rendezvous key: %.*s", STR_ARG(key));
+    recv_checked(w, step_id, key, err, done, arg);
+}
+
+void worker_recv_buf(Worker *w, int64_t step_id, Str key, Str device, uint64_t incarnation, RecvDone *done, void *arg) {
+    Error *err = check_incarnation(w, "RecvBuf", CODE_FAILED_PRECONDITION, device, incarnation);
+    if (!err) err = step_table_failure(w->steps, step_id);
+    recv_checked(w, step_id, key, err, done, arg);
 }
 
 bool worker_recv_cancel(Worker *w, int64_t step_id, Str key, void *arg) {

@@ -119,6 +119,7 @@ Error *master_session_open(Master *m, Str handle, Str graph_def, const Pb__Confi
     s->source->functions = s->functions;
     Error *err = session_tasks_open(&s->tasks, master_options(m), handle, config, target);
     if (!err) {
+        worker_session_set_leader(s->tasks.tasks[0].session, str_of(s->group_leader));
         pthread_mutex_lock(&s->build_mutex);
         err = add_graph_locked(s, graph_def);
         pthread_mutex_unlock(&s->build_mutex);
@@ -153,7 +154,7 @@ static ClientGraph *find_client_graph(MasterSession *s, Str key) {
 
 static Error *build_client_graph(MasterSession *s, const RunSignature *signature, Str key, bool partial, ClientGraph **out) {
     ClientGraphOptions options = {.tasks = &s->tasks, .session_handle = str_of(s->handle), .stop = master_options(s->master)->stop, .bfloat16_edges = s->bfloat16_edges,
-                                  .partial = partial, .passes = &s->passes, .graph_options = s->graph_options};
+                                  .partial = partial, .passes = &s->passes, .graph_options = s->graph_options, .group_leader = s->group_leader};
     pthread_mutex_lock(&s->build_mutex);
     *out = find_client_graph(s, key); /* another thread may have been faster */
     Error *err = NULL;
@@ -238,19 +239,23 @@ void run_reply_clear(RunReply *reply) {
 
 /* Asks the leader for the id of the next step of a graph key. */
 static Error *fetch_step_id(MasterSession *s, StepSequences *sequences, int64_t graph_key) {
-    WorkerClient *leader = *s->group_leader ? NULL : &s->tasks.tasks[0];
-    for (int i = 0; i < s->tasks.task_count; i++)
-        if (str_is(str_of(s->group_leader), s->tasks.tasks[i].task_name)) leader = &s->tasks.tasks[i];
-    if (!leader) return error_invalid("collective_group_leader %s is not a task of this session", s->group_leader);
-    if (leader->local) {
+    WorkerSession *own = s->tasks.tasks[0].session;
+    Channel *leader = NULL;
+    Error *err = worker_session_leader_channel(own, &leader);
+    if (err) {
+        error_free(err);
+        return error_invalid("collective_group_leader %.*s is not a task of the cluster", STR_ARG(worker_session_leader(own)));
+    }
+    if (!leader) {
         step_sequence_lead(sequences, graph_key);
         return NULL;
     }
     Pb__GetStepSequenceRequest request = PB__GET_STEP_SEQUENCE_REQUEST__INIT;
     request.graph_key = &graph_key;
     request.n_graph_key = 1;
-    Message reply = {0};
-    Error *err = worker_client_call(leader, "GetStepSequence", &request.base, (CallOptions){.timeout_ms = master_options(s->master)->session_timeout_ms}, &reply);
+    Message packed = {0}, reply = {0};
+    codec_pack(&request.base, &packed);
+    err = channel_call_wait(leader, "/tensorflow.WorkerService/GetStepSequence", &packed, (CallOptions){.timeout_ms = master_options(s->master)->session_timeout_ms}, &reply);
     ProtobufCMessage *m = NULL;
     if (!err) err = codec_unpack(&pb__get_step_sequence_response__descriptor, &reply, &m);
     message_clear(&reply);
@@ -258,7 +263,7 @@ static Error *fetch_step_id(MasterSession *s, StepSequences *sequences, int64_t 
     const Pb__GetStepSequenceResponse *got = (Pb__GetStepSequenceResponse *)m;
     for (size_t i = 0; i < got->n_step_sequence; i++) step_sequence_set(sequences, got->step_sequence[i]->graph_key, got->step_sequence[i]->next_step_id);
     protobuf_c_message_free_unpacked(m, NULL);
-    return step_sequence_next(sequences, graph_key) ? NULL : error_internal("%s gave no step id for graph key %lld", leader->task_name, (long long)graph_key);
+    return step_sequence_next(sequences, graph_key) ? NULL : error_internal("%.*s gave no step id for graph key %lld", STR_ARG(worker_session_leader(own)), (long long)graph_key);
 }
 
 static Error *next_step_id(MasterSession *s, int64_t graph_key, int64_t *id) {
@@ -309,9 +314,14 @@ static void end_step(MasterSession *s, StepRun *step) {
 Error *master_session_run(MasterSession *s, const RunRequest *request, ServerCall *call, RunReply *reply) {
     ClientGraph *g;
     int64_t id = 0;
-    Error *err = next_step_id(s, request->collective_graph_key, &id);
-    if (!err) err = session_graph_for(s, &request->signature, false, &g);
+    Error *err = session_graph_for(s, &request->signature, false, &g);
     if (err) return err;
+    int64_t graph_key = request->collective_graph_key ? request->collective_graph_key : g->collective_graph_key;
+    err = next_step_id(s, graph_key, &id);
+    if (err) {
+        client_graph_unref(g);
+        return err;
+    }
     StepRun *step = step_run_new(s, g, id);
     StepRound round = round_of(g, request, call, reply);
     err = session_add_step(s, step);
@@ -319,7 +329,7 @@ Error *master_session_run(MasterSession *s, const RunRequest *request, ServerCal
         step_run_free(step);
     } else {
         err = step_run_round(step, &round);
-        retire_step_id(s, request->collective_graph_key, id, err);
+        retire_step_id(s, graph_key, id, err);
         end_step(s, step);
     }
     client_graph_unref(g);
@@ -350,6 +360,10 @@ bool master_session_start(MasterSession *s, const RunRequest *request, ServerCal
     ClientGraph *g = find_client_graph(s, strbuf_str(&key));
     strbuf_clear(&key);
     if (!g) return false;
+    if (g->collective_graph_key) { /* its id may have to be fetched */
+        client_graph_unref(g);
+        return false;
+    }
     StepRun *step = step_run_new(s, g, random_step_id());
     Error *err = session_add_step(s, step);
     if (err) {

@@ -1,4 +1,4 @@
-/* remote_rendezvous.c: one RecvTensor call for each tensor that comes from another task.
+/* remote_rendezvous.c: one RecvTensor call (or RecvBuf) for each tensor that comes from another task.
 
    The call has no deadline: it ends with the tensor, with the producer's error, or when the step is aborted here. For the last case the receive
    also waits in the local rendezvous under its key, where nobody sends: an abort wakes it there and it cancels the call. */
@@ -19,6 +19,8 @@
 
 typedef struct RemoteRecvCall {
     RefCount refs; /* the call's completion and the local waiter */
+    const RecvMethod *method;
+    WorkerSession *session;
     StepEntry *entry;
     Rendezvous *rendezvous;
     char *key;
@@ -34,6 +36,7 @@ static void recv_unref(RemoteRecvCall *c) {
     if (c->call) call_unref(c->call);
     rendezvous_unref(c->rendezvous);
     step_entry_unref(c->entry);
+    worker_session_unref(c->session);
     pthread_mutex_destroy(&c->mutex);
     free(c->key);
     free(c);
@@ -69,14 +72,18 @@ static void received(void *arg, Error *err, Message *reply) {
     RemoteRecvCall *c = arg;
     Tensor *value = NULL;
     bool is_dead = false;
-    if (!err) err = codec_get_recv_tensor(reply, &value, &is_dead);
+    if (!err) err = c->method->decode(reply, &value, &is_dead);
+    if (err && err->code == CODE_FAILED_PRECONDITION && c->method->precondition_means_restart) {
+        err->code = CODE_ABORTED; /* make a new session */
+        err->restarted = true;
+    }
     if (reply) message_clear(reply);
     bool lend = transport_thread_is_spare(); /* the step goes on in this thread */
     if (lend) step_lend_begin();
     bool is_first = finish(c);
     if (rendezvous_withdraw(c->rendezvous, str_of(c->key), c)) recv_unref(c); /* before the step goes on: it may end, and its rendezvous should be empty */
     if (is_first)
-        c->done(c->arg, error_append(err, "\nAdditional information: RecvTensor of %s", c->key), value, is_dead);
+        c->done(c->arg, error_append(err, "\nAdditional information: %s of %s", c->method->what, c->key), value, is_dead);
     else {
         error_free(err);
         tensor_unref(value);
@@ -93,6 +100,33 @@ static Error *find_channel(StepEntry *e, Str key, Channel **out) {
     return worker_session_channel(s, device_task_text(parts.src_device), out);
 }
 
+void remote_recv_start(const RecvMethod *method, Channel *channel, Message *request, WorkerSession *session, StepEntry *entry, Rendezvous *r, Str key,
+                       RecvDone *done, void *arg) {
+    RemoteRecvCall *c = xcalloc(1, sizeof *c);
+    refcount_init(&c->refs);
+    refcount_inc(&c->refs);
+    pthread_mutex_init(&c->mutex, NULL);
+    c->method = method;
+    c->session = worker_session_ref(session);
+    c->entry = entry ? step_entry_ref(entry) : NULL;
+    c->rendezvous = rendezvous_ref(r);
+    c->key = str_dup(key);
+    c->done = done;
+    c->arg = arg;
+    refcount_inc(&c->refs); /* ours, until the call is stored */
+    rendezvous_recv(r, key, aborted, c);
+    Call *call = channel_call(channel, method->path, request, (CallOptions){.may_stay = true, .align_at = method->align_at}, received, c);
+    pthread_mutex_lock(&c->mutex);
+    c->call = call;
+    bool cancel = c->cancel_asked;
+    pthread_mutex_unlock(&c->mutex);
+    if (cancel) call_cancel(call);
+    recv_unref(c);
+}
+
+static const RecvMethod recv_tensor = {
+    .path = "/tensorflow.WorkerService/RecvTensor", .what = "RecvTensor", .decode = codec_get_recv_tensor, .align_at = codec_recv_tensor_align_at};
+
 void remote_recv(void *arg, Rendezvous *r, Str key, RecvDone *done, void *done_arg) {
     StepEntry *entry = arg;
     Channel *channel;
@@ -101,15 +135,6 @@ void remote_recv(void *arg, Rendezvous *r, Str key, RecvDone *done, void *done_a
         done(done_arg, err, NULL, false);
         return;
     }
-    RemoteRecvCall *c = xcalloc(1, sizeof *c);
-    refcount_init(&c->refs);
-    refcount_inc(&c->refs);
-    pthread_mutex_init(&c->mutex, NULL);
-    c->entry = step_entry_ref(entry);
-    c->rendezvous = rendezvous_ref(r);
-    c->key = str_dup(key);
-    c->done = done;
-    c->arg = done_arg;
     StrBuf request = {0};
     wire_put_uint(&request, 1, (uint64_t)rendezvous_step_id(r));
     wire_put_bytes(&request, 2, key);
@@ -117,13 +142,5 @@ void remote_recv(void *arg, Rendezvous *r, Str key, RecvDone *done, void *done_a
     Message m = {0};
     size_t len = request.len;
     message_add_take(&m, strbuf_detach(&request), len);
-    refcount_inc(&c->refs); /* ours, until the call is stored */
-    rendezvous_recv(r, key, aborted, c);
-    Call *call = channel_call(channel, "/tensorflow.WorkerService/RecvTensor", &m, (CallOptions){.may_stay = true, .align_at = codec_recv_tensor_align_at}, received, c);
-    pthread_mutex_lock(&c->mutex);
-    c->call = call;
-    bool cancel = c->cancel_asked;
-    pthread_mutex_unlock(&c->mutex);
-    if (cancel) call_cancel(call);
-    recv_unref(c);
+    remote_recv_start(&recv_tensor, channel, &m, NULL, entry, r, key, done, done_arg);
 }

@@ -18,8 +18,15 @@ struct StepEntry {
     _Atomic bool is_ended;
 };
 
+enum { REMEMBERED_FAILURES = 256 };
+
 struct StepTable {
-    pthread_mutex_t mutex; /* guards entries */
+    pthread_mutex_t mutex; /* guards all below but remote and worker */
+    struct {
+        int64_t step_id;
+        Error *err;
+    } failures[REMEMBERED_FAILURES];
+    size_t failure_count; /* ever */
     IntMap entries;        /* step id + 1, since a map key may be 0 but a step id is never -1 */
     RemoteRecv *remote;
     void *worker;
@@ -127,6 +134,25 @@ void step_table_end(StepTable *t, StepEntry *e) {
     step_table_drop_if_idle(t, e);
 }
 
+void step_table_note_failure(StepTable *t, int64_t step_id, const Error *err) {
+    pthread_mutex_lock(&t->mutex);
+    size_t at = t->failure_count++ % REMEMBERED_FAILURES;
+    Error *old = t->failures[at].err;
+    t->failures[at].step_id = step_id;
+    t->failures[at].err = error_copy(err);
+    pthread_mutex_unlock(&t->mutex);
+    error_free(old);
+}
+
+Error *step_table_failure(StepTable *t, int64_t step_id) {
+    Error *err = NULL;
+    pthread_mutex_lock(&t->mutex);
+    for (size_t i = 0; !err && i < REMEMBERED_FAILURES && i < t->failure_count; i++)
+        if (t->failures[i].step_id == step_id) err = error_copy(t->failures[i].err);
+    pthread_mutex_unlock(&t->mutex);
+    return err;
+}
+
 int64_t step_table_count(StepTable *t) {
     pthread_mutex_lock(&t->mutex);
     int64_t n = (int64_t)t->entries.count;
@@ -138,6 +164,7 @@ void step_table_free(StepTable *t) {
     if (!t) return;
     for (StepEntry *e; (e = take_one(t, NULL));) drop(e);
     intmap_clear(&t->entries);
+    for (size_t i = 0; i < REMEMBERED_FAILURES; i++) error_free(t->failures[i].err);
     pthread_mutex_destroy(&t->mutex);
     free(t);
 }

@@ -19,6 +19,7 @@ Worker *worker_new(const WorkerOptions *o) {
     w->compute = o->compute;
     w->blocking = o->blocking;
     w->sequences = step_sequences_new();
+    w->groups = group_table_new();
     w->steps = step_table_new(remote_recv, w);
     w->run_ids = request_ids_new(100000);
     w->recv_ids = request_ids_new(100000);
@@ -59,6 +60,7 @@ void worker_free(Worker *w) {
     worker_stop(w);
     step_table_free(w->steps);
     step_sequences_free(w->sequences);
+    group_table_free(w->groups);
     request_ids_free(w->run_ids);
     request_ids_free(w->recv_ids);
     strmap_clear(&w->sessions);
@@ -96,6 +98,7 @@ Error *worker_create_session(Worker *w, const CreateWorkerSession *request) {
         .task_name = request->task_name.len ? request->task_name : str_of(w->task_name),
         .cluster = request->cluster ? request->cluster : w->cluster,
         .peers = w->peers,
+        .groups = w->groups,
     });
     pthread_mutex_lock(&w->mutex);
     bool known = strmap_get(&w->sessions, request->handle) != NULL;
@@ -145,6 +148,10 @@ Str worker_task_name(const Worker *w) {
 
 StepSequences *worker_step_sequences(const Worker *w) {
     return w->sequences;
+}
+
+GroupTable *worker_groups(const Worker *w) {
+    return w->groups;
 }
 
 const DeviceSet *worker_devices(const Worker *w) {

@@ -7,6 +7,7 @@
 #include "cluster/step_sequence.h"
 #include "cluster/step_table.h"
 #include "cluster/worker_session.h"
+#include "collective/group_table.h"
 #include "runtime/device.h"
 
 typedef struct Worker Worker;
@@ -73,6 +74,8 @@ void graph_run_unref(GraphRun *run);
 
 /* A peer asks for a tensor. done runs exactly once unless worker_recv_cancel returns true. */
 void worker_recv_tensor(Worker *w, int64_t step_id, Str key, RecvDone *done, void *arg);
+/* The same for a piece of a collective, which `device` of this task offers. */
+void worker_recv_buf(Worker *w, int64_t step_id, Str key, Str device, uint64_t incarnation, RecvDone *done, void *arg);
 bool worker_recv_cancel(Worker *w, int64_t step_id, Str key, void *arg); /* true: done will not be called */
 
 /* Refuses an id seen before. */
@@ -83,6 +86,7 @@ Str worker_task_name(const Worker *w);
 const DeviceSet *worker_devices(const Worker *w);
 ThreadPool *worker_compute(const Worker *w); /* the pool of its kernels */
 StepSequences *worker_step_sequences(const Worker *w);
+GroupTable *worker_groups(const Worker *w); /* of collectives that this task leads */
 
 typedef struct WorkerStats {
     int64_t sessions, graphs, steps, runs, resources;

@@ -15,6 +15,7 @@ struct Worker {
     ThreadPool *compute, *blocking;
     StepTable *steps;
     StepSequences *sequences;
+    GroupTable *groups;
     RequestIds *run_ids, *recv_ids;
     _Atomic int64_t runs;  /* graph runs under way */
     pthread_mutex_t mutex; /* guards all below */

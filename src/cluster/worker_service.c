@@ -8,7 +8,9 @@
 #include "base/memory.h"
 #include "base/refcount.h"
 #include "cluster/codec.h"
+#include "cluster/collective_service.h"
 #include "cluster/pass_config.h"
+#include "cluster/recv_service.h"
 #include "cluster/services.h"
 #include "proto/wire.h"
 #include "proto/worker.pb-c.h"
@@ -88,6 +90,8 @@ static void register_graph(void *arg, ServerCall *call) {
     char *handle = NULL;
     Error *err = worker_find_session(((Services *)arg)->worker, str_of(request->session_handle), &session);
     PassOptions passes = pass_options_read(request->graph_options);
+    const Pb__ConfigProto *config = request->config_proto;
+    if (!err && config && config->experimental) worker_session_set_leader(session, str_of(config->experimental->collective_group_leader));
     if (!err) err = worker_session_register(session, codec_str(request->graph_def), &passes, &handle);
     if (err) {
         server_call_fail(call, err);
@@ -270,110 +274,11 @@ static void cleanup_all(void *arg, ServerCall *call) {
     service_free(request);
 }
 
-/* ---- RecvTensor ---- */
-
-typedef struct RecvTensorCall {
-    RefCount refs; /* the handler, and whoever answers */
-    Services *services;
-    ServerCall *call;
-    Pb__RecvTensorRequest *request;
-    pthread_mutex_t mutex; /* guards all below */
-    bool waiting;   /* in the rendezvous, or already answered */
-    bool cancelled; /* before it was waiting */
-} RecvTensorCall;
-
-static void recv_tensor_unref(RecvTensorCall *c) {
-    if (!refcount_dec(&c->refs)) return;
-    pthread_mutex_destroy(&c->mutex);
-    service_free(c->request);
-    free(c);
-}
-
-static void recv_tensor_done(void *arg, Error *err, Tensor *value, bool is_dead) {
-    RecvTensorCall *c = arg;
-    server_call_unwatch(c->call);
-    if (err) {
-        server_call_fail(c->call, err);
-    } else {
-        Message reply = {0};
-        codec_put_recv_tensor(&reply, value, is_dead, clock_wall_us());
-        server_call_reply(c->call, &reply);
-    }
-    tensor_unref(value);
-    recv_tensor_unref(c);
-}
-
-static void withdraw(RecvTensorCall *c) {
-    if (!worker_recv_cancel(c->services->worker, c->request->step_id, str_of(c->request->rendezvous_key), c)) return;
-    server_call_fail(c->call, error_new(CODE_CANCELLED, "RecvTensor was cancelled"));
-    recv_tensor_unref(c);
-}
-
-/* The peer no longer wants it. */
-static void recv_tensor_cancelled(void *arg) {
-    RecvTensorCall *c = arg;
-    pthread_mutex_lock(&c->mutex);
-    bool waiting = c->waiting;
-    c->cancelled = true;
-    pthread_mutex_unlock(&c->mutex);
-    if (waiting) withdraw(c);
-}
-
-static void recv_tensor(void *arg, ServerCall *call) {
-    Services *s = arg;
-    Pb__RecvTensorRequest *request = service_request(call, &pb__recv_tensor_request__descriptor);
-    if (!request) return;
-    if (!worker_fresh_recv_id(s->worker, request->request_id)) {
-        server_call_fail(call, error_new(CODE_ABORTED, "The same RecvTensor (WorkerServer) request was received twice."));
-        service_free(request);
-        return;
-    }
-    RecvTensorCall *c = xcalloc(1, sizeof *c);
-    refcount_init(&c->refs);
-    refcount_inc(&c->refs);
-    pthread_mutex_init(&c->mutex, NULL);
-    c->services = s;
-    c->call = call;
-    c->request = request;
-    server_call_watch(call, recv_tensor_cancelled, c);
-    worker_recv_tensor(s->worker, request->step_id, str_of(request->rendezvous_key), recv_tensor_done, c);
-    pthread_mutex_lock(&c->mutex);
-    c->waiting = true;
-    bool cancelled = c->cancelled;
-    pthread_mutex_unlock(&c->mutex);
-    if (cancelled) withdraw(c);
-    recv_tensor_unref(c);
-}
-
 /* ---- The rest ---- */
 
 static void answer_empty(void *arg, ServerCall *call) {
     (void)arg;
     service_reply_empty(call);
-}
-
-/* Asked of the leader of a group of collectives by the other masters. */
-static void get_step_sequence(void *arg, ServerCall *call) {
-    Pb__GetStepSequenceRequest *request = service_request(call, &pb__get_step_sequence_request__descriptor);
-    if (!request) return;
-    Pb__GetStepSequenceResponse reply = PB__GET_STEP_SEQUENCE_RESPONSE__INIT;
-    Pb__StepSequence *rows = xcalloc(request->n_graph_key, sizeof *rows);
-    reply.step_sequence = xcalloc(request->n_graph_key, sizeof *reply.step_sequence);
-    for (; reply.n_step_sequence < request->n_graph_key; reply.n_step_sequence++) {
-        Pb__StepSequence *row = reply.step_sequence[reply.n_step_sequence] = &rows[reply.n_step_sequence];
-        pb__step_sequence__init(row);
-        row->graph_key = request->graph_key[reply.n_step_sequence];
-        row->next_step_id = step_sequence_lead(worker_step_sequences(((Services *)arg)->worker), row->graph_key);
-    }
-    service_reply(call, &reply.base);
-    free(reply.step_sequence);
-    free(rows);
-    service_free(request);
-}
-
-static void not_here(void *arg, ServerCall *call) {
-    (void)arg;
-    server_call_fail(call, error_unimplemented("Collectives between tasks are not part of this server yet"));
 }
 
 #define WORKER "/tensorflow.WorkerService/"
@@ -387,13 +292,13 @@ const Method worker_methods[] = {
     {WORKER "RunGraph", run_graph, STAYING},
     {WORKER "CleanupGraph", cleanup_graph, ON_READER},
     {WORKER "CleanupAll", cleanup_all, ON_POOL},
-    {WORKER "RecvTensor", recv_tensor, ON_READER},
+    {WORKER "RecvTensor", recv_service_tensor, ON_READER},
     {WORKER "MarkRecvFinished", answer_empty, ON_READER},
     {WORKER "Logging", answer_empty, ON_READER},
     {WORKER "Tracing", answer_empty, ON_READER},
-    {WORKER "RecvBuf", not_here, ON_READER},
-    {WORKER "CompleteGroup", not_here, ON_READER},
-    {WORKER "CompleteInstance", not_here, ON_READER},
-    {WORKER "GetStepSequence", get_step_sequence, ON_READER},
+    {WORKER "RecvBuf", recv_service_buf, ON_READER},
+    {WORKER "CompleteGroup", collective_service_group, ON_READER},
+    {WORKER "CompleteInstance", collective_service_instance, ON_READER},
+    {WORKER "GetStepSequence", collective_service_step_sequence, ON_READER},
 };
 const int worker_method_count = sizeof worker_methods / sizeof worker_methods[0];

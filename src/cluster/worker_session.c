@@ -6,6 +6,8 @@
 
 #include "base/hashmap.h"
 #include "base/memory.h"
+#include "cluster/collective_link.h"
+#include "collective/session.h"
 
 typedef struct Registered {
     char *handle;
@@ -16,10 +18,14 @@ struct WorkerSession {
     RefCount refs;
     char *handle, *master_task;
     int64_t master_incarnation;
+    char *task_name;
     SessionState *state;
     ClusterSpec cluster;
     Peers *peers;
+    GroupTable *groups;
+    CollectiveSession *collectives;
     pthread_mutex_t mutex; /* guards all below */
+    char *leader; /* NULL: not set. Never changes once set */
     StrMap graphs;
     int64_t next_graph;
 };
@@ -35,6 +41,11 @@ WorkerSession *worker_session_new(const WorkerSessionOptions *o) {
     for (int i = 0; o->cluster && i < o->cluster->count; i++)
         error_free(cluster_spec_add(&s->cluster, str_of(o->cluster->tasks[i].job), o->cluster->tasks[i].index, str_of(o->cluster->tasks[i].address)));
     s->state = session_state_new(o->devices, o->task_name, o->isolate);
+    s->task_name = str_dup(o->task_name);
+    s->groups = o->groups;
+    CollectiveLink link = collective_link(s);
+    s->collectives = collective_session_new(&link);
+    session_set_collectives(s->state, s->collectives);
     return s;
 }
 
@@ -54,16 +65,21 @@ void worker_session_unref(WorkerSession *s) {
         free(r);
     }
     strmap_clear(&s->graphs);
+    session_set_collectives(s->state, NULL);
     session_state_unref(s->state);
+    collective_session_free(s->collectives);
     cluster_spec_clear(&s->cluster);
     pthread_mutex_destroy(&s->mutex);
     free(s->handle);
+    free(s->task_name);
+    free(s->leader);
     free(s->master_task);
     free(s);
 }
 
 void worker_session_close(WorkerSession *s) {
     session_state_close(s->state);
+    group_table_session_closed(s->groups, s);
 }
 
 Str worker_session_handle(const WorkerSession *s) {
@@ -87,6 +103,32 @@ Error *worker_session_channel(WorkerSession *s, Str task_name, Channel **out) {
     if (!task) return error_not_found("Task %.*s is not in the cluster of session %s", STR_ARG(task_name), s->handle);
     *out = peers_channel(s->peers, str_of(task->address));
     return NULL;
+}
+
+void worker_session_set_leader(WorkerSession *s, Str task_name) {
+    pthread_mutex_lock(&s->mutex);
+    if (task_name.len && !s->leader) s->leader = str_dup(task_name);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+Str worker_session_leader(WorkerSession *s) {
+    pthread_mutex_lock(&s->mutex);
+    const char *leader = s->leader;
+    pthread_mutex_unlock(&s->mutex);
+    if (leader) return str_of(leader);
+    const ClusterTask *task = cluster_spec_find(&s->cluster, STR("chief"), 0);
+    if (!task) task = cluster_spec_find(&s->cluster, STR("worker"), 0);
+    return str_of(task ? task->name : s->task_name);
+}
+
+Error *worker_session_leader_channel(WorkerSession *s, Channel **out) {
+    Str leader = worker_session_leader(s);
+    *out = NULL;
+    return str_is(leader, s->task_name) ? NULL : error_wrap(worker_session_channel(s, leader, out), "The leader of the collectives");
+}
+
+GroupTable *worker_session_groups(const WorkerSession *s) {
+    return s->groups;
 }
 
 Error *worker_session_register(WorkerSession *s, Str graph_def, const PassOptions *passes, char **graph_handle) {

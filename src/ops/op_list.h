@@ -10,6 +10,7 @@
     ROW(control_flow) \
     ROW(functional) \
     ROW(send_recv) \
+    ROW(collective_ops) \
     ROW(tensor_list_ops) \
     ROW(tensor_array) \
     ROW(stack) \

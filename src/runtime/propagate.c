@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/block_cache.h"
+#include "base/fingerprint.h"
 #include "base/memory.h"
 #include "runtime/step_internal.h"
 
@@ -110,36 +111,6 @@ void frame_free_root(Step *step) {
         *only = NULL;
     }
     frame_free(step->root);
-}
-
-/* ---- The hash that names a frame in every task ---- */
-
-static uint64_t hash64(Str s) {
-    const uint64_t m = 0xc6a4a7935bd1e995ull;
-    uint64_t h = 0xDECAFCAFFEull ^ (s.len * m);
-    size_t n = s.len;
-    for (; n >= 8; n -= 8, s.ptr += 8) {
-        uint64_t k;
-        memcpy(&k, s.ptr, 8);
-        k *= m;
-        k ^= k >> 47;
-        k *= m;
-        h ^= k;
-        h *= m;
-    }
-    if (n) {
-        uint64_t tail = 0;
-        memcpy(&tail, s.ptr, n);
-        h ^= tail;
-        h *= m;
-    }
-    h ^= h >> 47;
-    h *= m;
-    return h ^ h >> 47;
-}
-
-static uint64_t combine(uint64_t a, uint64_t b) {
-    return a ^ (b + 0x9e3779b97f4a7800ull + (a << 10) + (a >> 4));
 }
 
 /* ---- The simple way ---- */
@@ -286,7 +257,7 @@ static FrameState *find_child_locked(Step *step, Iteration *it, const PlanNode *
     for (FrameState *c = parent->children; c; c = c->next_child)
         if (c->plan_index == enter->child_frame && c->parent_iteration == it) return c;
     FrameState *f = frame_new(step, enter->child_frame, parent, it, enter->parallel_iterations);
-    f->id = combine(parent->id, combine((uint64_t)it->number, hash64(f->plan->name)));
+    f->id = hash64_combine(parent->id, hash64_combine((uint64_t)it->number, hash64(f->plan->name)));
     f->next_child = parent->children;
     parent->children = f;
     it->outstanding_frames++;

@@ -13,7 +13,8 @@ typedef struct Meeting {
     bool has_value, is_dead;
     Tensor *value;
     RecvDone *done; /* the waiter, when there is one */
-    void *arg;
+    TakenDone *taken; /* (optional) of whoever offered the value */
+    void *arg; /* of either */
     struct Meeting *next; /* values sent again under the same key, in order */
     size_t key_len;
     char key[];
@@ -106,9 +107,11 @@ static Error *refusal_locked(const Rendezvous *r) {
     return r->ended ? over(r) : error_copy(r->aborted);
 }
 
-Error *rendezvous_send(Rendezvous *r, Str key, Tensor *value, bool is_dead) {
+/* Hands the value to who waits for it, or leaves it in the table; *is_taken says which. */
+static Error *send_value(Rendezvous *r, Str key, Tensor *value, bool is_dead, TakenDone *taken, void *arg, bool *is_taken) {
     pthread_mutex_lock(&r->mutex);
     Error *err = refusal_locked(r);
+    *is_taken = false;
     if (err) {
         pthread_mutex_unlock(&r->mutex);
         return err;
@@ -119,15 +122,29 @@ Error *rendezvous_send(Rendezvous *r, Str key, Tensor *value, bool is_dead) {
         pthread_mutex_unlock(&r->mutex);
         first->done(first->arg, NULL, is_dead ? NULL : tensor_ref(value), is_dead);
         meeting_free(first);
+        *is_taken = true;
         return NULL;
     }
     Meeting *m = meeting_new(key);
     m->has_value = true;
     m->is_dead = is_dead;
     m->value = is_dead ? NULL : tensor_ref(value);
+    m->taken = taken;
+    m->arg = arg;
     append_locked(r, m);
     pthread_mutex_unlock(&r->mutex);
     return NULL;
+}
+
+Error *rendezvous_send(Rendezvous *r, Str key, Tensor *value, bool is_dead) {
+    bool is_taken;
+    return send_value(r, key, value, is_dead, NULL, NULL, &is_taken);
+}
+
+void rendezvous_offer(Rendezvous *r, Str key, Tensor *value, TakenDone *taken, void *arg) {
+    bool is_taken;
+    Error *err = send_value(r, key, value, false, taken, arg, &is_taken);
+    if (err || is_taken) taken(arg, err);
 }
 
 void rendezvous_recv(Rendezvous *r, Str key, RecvDone *done, void *arg) {
@@ -145,6 +162,7 @@ void rendezvous_recv(Rendezvous *r, Str key, RecvDone *done, void *arg) {
         Tensor *value = first->value;
         first->value = NULL;
         done(arg, NULL, value, first->is_dead);
+        if (first->taken) first->taken(first->arg, NULL);
         meeting_free(first);
         return;
     }
@@ -198,7 +216,11 @@ static void stop(Rendezvous *r, const Error *reason) {
     while (strmap_next(&meetings, &at, NULL, &value)) {
         for (Meeting *m = value; m;) {
             Meeting *next = m->next;
-            if (m->done) m->done(m->arg, reason ? error_copy(reason) : over(r), NULL, false);
+            Error *err = m->done || m->taken ? reason ? error_copy(reason) : over(r) : NULL;
+            if (m->done)
+                m->done(m->arg, err, NULL, false);
+            else if (m->taken)
+                m->taken(m->arg, err);
             meeting_free(m);
             m = next;
         }

@@ -20,6 +20,9 @@ void rendezvous_unref(Rendezvous *r);
 int64_t rendezvous_step_id(const Rendezvous *r);
 
 Error *rendezvous_send(Rendezvous *r, Str key, Tensor *value, bool is_dead) MUST_CHECK; /* keeps a reference to value */
+/* The same, and taken is told once when somebody has received the value, or why nobody will. Owns err; may run before this returns. */
+typedef void TakenDone(void *arg, Error *err);
+void rendezvous_offer(Rendezvous *r, Str key, Tensor *value, TakenDone *taken, void *arg);
 void rendezvous_recv(Rendezvous *r, Str key, RecvDone *done, void *arg); /* done may run before this returns */
 void rendezvous_recv_remote(Rendezvous *r, Str key, RecvDone *done, void *arg);
 /* Withdraws a waiter registered with (key, arg); true when done will not be called. */

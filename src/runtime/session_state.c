@@ -23,6 +23,7 @@ typedef struct PrivateName {
 
 struct SessionState {
     RefCount refs;
+    CollectiveSession *collectives;
     pthread_mutex_t mutex; /* guards all below */
     StrMap kernels;        /* node name -> KernelState */
     StrMap names;          /* node name -> PrivateName */
@@ -64,6 +65,14 @@ const DeviceSet *session_devices(const SessionState *s) {
 SessionState *session_state_ref(SessionState *s) {
     refcount_inc(&s->refs);
     return s;
+}
+
+void session_set_collectives(SessionState *s, CollectiveSession *c) {
+    s->collectives = c;
+}
+
+CollectiveSession *session_collectives(const SessionState *s) {
+    return s->collectives;
 }
 
 ResourceManager *session_resources(SessionState *s, Device *d) {

@@ -17,6 +17,11 @@ void session_state_unref(SessionState *s);
 /* The session is closed: deletes its private resources; whoever waits on them is told. */
 void session_state_close(SessionState *s);
 
+/* What the collectives of its graphs work with (collective/session.h), given once by who has it; NULL: there are none. */
+typedef struct CollectiveSession CollectiveSession;
+void session_set_collectives(SessionState *s, CollectiveSession *c); /* outlives the steps of the session */
+CollectiveSession *session_collectives(const SessionState *s);
+
 ResourceManager *session_resources(SessionState *s, Device *d);
 
 /* The state of a KERNEL_PER_SESSION kernel, made on first use; lives as long as the session. */

@@ -38,6 +38,17 @@ static void dequeue_many(ShapeContext *c) {
     ctx_dim_of(c, 1);
 }
 
+static void gather_collective(ShapeContext *c) {
+    PartialShape s = ctx_rank_at_least(c, c->in[0], 1);
+    if (ctx_failed(c)) return;
+    bool is_known = s.rank > 0 && s.dims[0] >= 0; /* a group of no members times an unknown size stays unknown */
+    ctx_out(c, 0, is_known ? ctx_replace(c, s, 0, ctx_dim_mul(c, s.dims[0], ctx_attr_int(c, "group_size"))) : s);
+}
+
+static void broadcast_received(ShapeContext *c) {
+    ctx_out(c, 0, ctx_shape_of(c, 3));
+}
+
 const ShapeRow data_flow_rules[] = {
     {"AccumulatorApplyGradient", 0, "* []"},
     {"AccumulatorNumAccumulated", rule_scalar, 0},
@@ -49,6 +60,20 @@ const ShapeRow data_flow_rules[] = {
     {"BarrierInsertMany", 0, "[2] [n] [n,...]"},
     {"BarrierReadySize", rule_scalar, "[2]"},
     {"BarrierTakeMany", rule_unknown, 0},
+    {"CollectiveAllToAllV2", rule_same, 0},
+    {"CollectiveAllToAllV3", rule_same, 0},
+    {"CollectiveAssignGroupV2", rule_scalar, 0},
+    {"CollectiveBcastRecv", 0, "-> @shape"},
+    {"CollectiveBcastRecvV2", broadcast_received, 0},
+    {"CollectiveBcastSend", 0, "* -> @shape"},
+    {"CollectiveBcastSendV2", rule_same, 0},
+    {"CollectiveGather", gather_collective, 0},
+    {"CollectiveGatherV2", 0, "[?,S...] -> [?,S...]"},
+    {"CollectiveInitializeCommunicator", rule_scalar, 0},
+    {"CollectiveReduce", rule_same, 0},
+    {"CollectiveReduceScatterV2", 0, "[?,S...] -> [?,S...]"},
+    {"CollectiveReduceV2", rule_same, 0},
+    {"CollectiveReduceV3", rule_same, 0},
     {"ConditionalAccumulator", 0, "-> [2]"},
     {"DeleteSessionTensor", 0, "[]"},
     {"FIFOQueue", 0, "-> [2]"},
