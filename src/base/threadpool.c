@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/float_mode.h"
 #include "base/memory.h"
 #include "base/spin.h"
 
@@ -101,6 +102,7 @@ static void poll_locked(ThreadPool *p) {
 static void *thread_main(void *arg) {
     ThreadPool *p = arg;
     home = p;
+    float_mode_flush();
     pthread_mutex_lock(&p->mutex);
     for (;;) {
         if (p->poll_limit_ns && room_locked(p) <= 0 && !p->stopping) poll_locked(p);

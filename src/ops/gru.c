@@ -23,7 +23,8 @@ typedef struct GruSize {
 
 static Error *check_dim(const char *name, const Tensor *t, int axis, int64_t want, const char *what) {
     if (t->shape.dims[axis] == want) return NULL;
-    return error_invalid("%s.dim_size(%d) != %s: %lld vs. %lld", name, axis, what, (long long)t->shape.dims[axis],
+    bool state = !strchr("wb", name[0]); /* TensorFlow has two words for it */
+    return error_invalid("%s.%s(%d) != %s: %lld vs. %lld", name, state ? "dims" : "dim_size", axis, what, (long long)t->shape.dims[axis],
                          (long long)want);
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/float_mode.h"
 #include "base/memory.h"
 #include "runtime/kernel.h"
 #include "runtime/step_context.h"
@@ -49,7 +50,9 @@ static Error *evaluate(const void *arg, const Node *n, Tensor **in, size_t limit
     if (err) return err;
     const Evaluator *e = arg;
     if (def->flags & NEEDS_STEP || !e->cpu) return error_unimplemented("%.*s needs a step", STR_ARG(n->op));
+    FloatMode before = float_mode_flush();
     err = run_kernel(e, n, def, run, in, limit_bytes, out);
+    float_mode_restore(before);
     for (int i = 0; err && i < n->output_count; i++) {
         tensor_unref(out[i]);
         out[i] = NULL;

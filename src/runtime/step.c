@@ -11,6 +11,7 @@
 #include "base/before_long.h"
 #include "base/block_cache.h"
 #include "base/clock.h"
+#include "base/float_mode.h"
 #include "base/memory.h"
 #include "base/spin.h"
 #include "runtime/step_internal.h"
@@ -463,7 +464,7 @@ static bool give_back(Worklist *list) {
     return true;
 }
 
-static void work(Worklist *list) {
+static void work_on(Worklist *list) {
     Worklist *outer = current;
     current = list;
     bool gone = false;
@@ -500,6 +501,13 @@ static void work(Worklist *list) {
     }
     current = outer;
     ready_clear(&list->queue);
+}
+
+/* A client's own thread gets its way of computing back. */
+static void work(Worklist *list) {
+    FloatMode before = float_mode_flush();
+    work_on(list);
+    float_mode_restore(before);
 }
 
 /* Who started the step will wait for its end: while others are at it, what they share is done here, and the end is seen sooner than one who
@@ -546,8 +554,10 @@ void step_start(const Plan *plan, StepContext *context, const StepIo *io, StepDo
     spread(&list, 0);
     if (list.queue.count) work(&list);
     if (entered) {
+        FloatMode before = float_mode_flush();
         before_long();
         linger(step, lent_until);
+        float_mode_restore(before);
     }
     step_unref(step);
     if (entered) threadpool_leave(pool);

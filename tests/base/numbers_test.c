@@ -3,6 +3,7 @@
 
 #include "base/flags.h"
 #include "base/float16.h"
+#include "base/float_mode.h"
 #include "base/rng.h"
 #include "unit_test.h"
 
@@ -17,6 +18,22 @@ static void every_half_survives_the_way_through_float(void **state) {
         if (!isnan(b)) assert_int_equal(float_to_bfloat16(b), h);
     }
 }
+
+#if defined(__x86_64__) || defined(__aarch64__)
+static void a_thread_takes_small_numbers_for_zero_until_told_otherwise(void **state) {
+    (void)state;
+    volatile float small = 1e-38f, tenth = 0.1f;
+    assert_true(small * tenth > 0);
+    FloatMode outer = float_mode_flush(), inner = float_mode_flush();
+    float product = small * tenth;
+    float_mode_restore(inner);
+    float still = small * tenth;
+    float_mode_restore(outer);
+    assert_int_equal(float_bits(product), 0);
+    assert_int_equal(float_bits(still), 0);
+    assert_true(small * tenth > 0);
+}
+#endif
 
 static void halves_round_to_nearest_even(void **state) {
     (void)state;
@@ -135,6 +152,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_half_survives_the_way_through_float), cmocka_unit_test(halves_round_to_nearest_even),
         cmocka_unit_test(philox_gives_the_numbers_of_tensorflow), cmocka_unit_test(seeds_and_uniform_numbers_are_those_of_tensorflow),
+#if defined(__x86_64__) || defined(__aarch64__)
+        cmocka_unit_test(a_thread_takes_small_numbers_for_zero_until_told_otherwise),
+#endif
         cmocka_unit_test(flags_are_read_in_every_form), cmocka_unit_test(a_wrong_flag_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
