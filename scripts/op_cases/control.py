@@ -191,3 +191,35 @@ def constants(p):
 def clock(p):
     # The time itself differs: only that it is positive is recorded.
     p.run([raw.Timestamp() > 1.0])
+
+
+@program("DeviceIndex")
+def device_index(p):
+    p.run([raw.DeviceIndex(device_names=names) for names in (["CPU", "GPU"], ["GPU", "CPU"], ["GPU"], [])])
+
+
+@program("MakeWeakResourceHandle")
+def weak_handle(p):
+    x = p.placeholder("x")
+    variable = raw.VarHandleOp(dtype=p.dtype, shape=[2], shared_name="weak")
+    weak = node(p, "MakeWeakResourceHandle", [variable], [tf.resource])[0]
+    assign = raw.AssignVariableOp(resource=weak, value=x)
+    read = raw.ReadVariableOp(resource=weak, dtype=p.dtype)
+    p.run(feeds={x: p.values((2,))}, targets=[assign])
+    p.run([read])
+
+
+@program("_ParallelConcatStart _ParallelConcatUpdate", types=PLAIN)
+def parallel_concat(p):
+    kind = attr_value_pb2.AttrValue(type=p.dtype.as_datatype_enum)
+    x, wrong = p.placeholder("x"), p.placeholder("wrong")
+    shape = attr_value_pb2.AttrValue(shape=tf.TensorShape([3, 2]).as_proto())
+    start = node(p, "_ParallelConcatStart", [], [p.dtype], shape=shape, dtype=kind)[0]
+    rows = [node(p, "_ParallelConcatUpdate", [start, x[i:i + 1]], [p.dtype], name=f"row{i}", loc=attr_value_pb2.AttrValue(i=i), T=kind)[0] for i in range(3)]
+    with tf.control_dependencies(rows):
+        all_of = tf.identity(start)
+    bad = node(p, "_ParallelConcatUpdate", [start, wrong], [p.dtype], name="bad", loc=attr_value_pb2.AttrValue(i=1), T=kind)[0]
+    p.run([all_of], {x: p.values((3, 2))})
+    p.run([bad], {wrong: p.values((1, 3))})
+    p.run([bad], {wrong: p.values((2, 2))})
+    p.run([bad], {wrong: p.values((2,))})

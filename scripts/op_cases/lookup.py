@@ -98,6 +98,36 @@ each_pair("MutableDenseHashTableV2", ["int64-int64", "int64-float32", "string-in
 each_pair("MutableDenseHashTable", ["int64-int64"])(mutable_table("MutableDenseHashTable", False))
 
 
+def anonymous_table(kind):
+    """A table lives as long as its handle: all in one step."""
+    def make(p, k, v):
+        vector = kind == "AnonymousMutableHashTableOfTensors"
+        more = {"value_shape": [2]} if vector else {}
+        if kind == "AnonymousMutableDenseHashTable":
+            table = raw.AnonymousMutableDenseHashTable(empty_key=tf.constant(of(k, -1)[0]), deleted_key=tf.constant(of(k, -2)[0]), value_dtype=v, initial_num_buckets=4)
+        else:
+            table = getattr(raw, kind)(key_dtype=k, value_dtype=v, **more)
+        keys, values, ask, default = p.placeholder("keys", k), p.placeholder("values", v), p.placeholder("ask", k), p.placeholder("default", v)
+        fill = raw.InitializeTableV2 if kind == "AnonymousHashTable" else raw.LookupTableInsertV2
+        with tf.control_dependencies([fill(table_handle=table, keys=keys, values=values)]):
+            find = raw.LookupTableFindV2(table_handle=table, keys=ask, default_value=default)
+            size = raw.LookupTableSizeV2(table_handle=table)
+        value = lambda *n: np.stack([of(v, *n), of(v, *n)], 1) if vector else of(v, *n)
+        query = {ask: of(k, 2, 9, 1), default: of(v, 7, 8) if vector else of(v, 7).reshape(())}
+        p.run([find, size], {**query, keys: of(k, 1, 2, 3), values: value(10, 21, 30)})
+        p.run([find, size], {**query, keys: of(k, 4), values: value(40)})
+        p.run([find], {**query, keys: of(k, 4, 5), values: value(40)})
+    make.__name__ = {"AnonymousHashTable": "anonymous_table", "AnonymousMutableHashTable": "anonymous_mutable_table", "AnonymousMutableHashTableOfTensors": "anonymous_vector_table",
+                     "AnonymousMutableDenseHashTable": "anonymous_dense_table"}[kind]
+    return make
+
+
+each_pair("AnonymousHashTable", STATIC)(anonymous_table("AnonymousHashTable"))
+each_pair("AnonymousMutableHashTable", MUTABLE)(anonymous_table("AnonymousMutableHashTable"))
+each_pair("AnonymousMutableHashTableOfTensors", ["string-int64", "int64-string", "int64-int64", "string-float32"])(anonymous_table("AnonymousMutableHashTableOfTensors"))
+each_pair("AnonymousMutableDenseHashTable", ["int64-int64", "int64-float32", "string-int64", "string-float32", "int64-bool"])(anonymous_table("AnonymousMutableDenseHashTable"))
+
+
 def text_table(v2):
     end = "V2" if v2 else ""
 

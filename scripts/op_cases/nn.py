@@ -435,3 +435,36 @@ def isotonic_regression(c):
     yield Call(c.values((2, 3, 4)), grad=False)
     yield Call(np.zeros((0, 3), c.T), grad=False)
     yield Call(np.zeros((3, 0), c.T), grad=False)
+
+
+# One image: of several, TensorFlow gives rows of the first one for all.
+@cases("FusedPadConv2D", gradient=False, rtol=1e-3, atol=1e-3)
+def fused_pad_conv(c):
+    attrs = dict(mode="REFLECT", strides=[1, 1, 1, 1], padding="VALID")
+    for mode, stride, padding in (("REFLECT", 1, "VALID"), ("SYMMETRIC", 2, "SAME"), ("SYMMETRIC", 1, "SAME")):
+        yield Call(c.values((1, 5, 4, 3)), np.array([[0, 0], [2, 1], [0, 3], [0, 0]], I32), c.values((3, 2, 3, 4), -1, 1), mode=mode, strides=[1, stride, stride, 1], padding=padding, static=True)
+    image, filter_ = c.values((1, 4, 4, 2)), c.values((2, 2, 2, 1), -1, 1)
+    for pads in ([[0, 0]] * 4, [[0, 0], [4, 0], [0, 0], [0, 0]], [[1, 0], [0, 0], [0, 0], [0, 0]], [[0, 0], [0, 0], [0, 0], [0, 1]], [[0, 0], [-1, 0], [0, 0], [0, 0]]):
+        yield Call(image, np.array(pads, I32), filter_, **attrs, static=True)
+    yield Call(c.values((0, 4, 4, 2)), np.zeros((4, 2), I32), filter_, **attrs, static=True)
+
+
+@cases("FusedResizeAndPadConv2D", gradient=False, rtol=1e-3, atol=1e-3, double=1e-5)
+def fused_resize_pad_conv(c):
+    for mode, stride, padding, corners in (("REFLECT", 1, "VALID", False), ("SYMMETRIC", 2, "SAME", True), ("SYMMETRIC", 1, "SAME", False)):
+        yield Call(c.values((1, 5, 4, 3)), np.array([7, 6], I32), np.array([[0, 0], [2, 1], [0, 3], [0, 0]], I32), c.values((3, 2, 3, 4), -1, 1), mode=mode, strides=[1, stride, stride, 1],
+                   padding=padding, resize_align_corners=corners, static=True)
+    attrs = dict(mode="REFLECT", strides=[1, 1, 1, 1], padding="VALID")
+    image, filter_ = c.values((1, 4, 4, 2)), c.values((2, 2, 2, 1), -1, 1)
+    for size in ([2, 3], [0, 3], [-1, 3]):
+        yield Call(image, np.array(size, I32), np.zeros((4, 2), I32), filter_, **attrs, static=True)
+
+
+@cases("ApproxTopK")
+def approx_top_k(c):
+    yield Call(c.distinct((3, 7)), k=3, static=True)
+    yield Call(c.distinct((2, 2, 5)), k=5, recall_target=0.5, aggregate_to_topk=False, static=True)
+    yield Call(c.distinct((4,)), k=0, grad=False, static=True)
+    yield Call(c.distinct((4,)), k=2, reduction_input_size_override=9, grad=False, static=True)
+    yield Call(c.distinct((2, 4)), k=2, is_max_k=False, grad=False, static=True)
+    yield Call(c.distinct((2, 4)), k=2, reduction_dimension=0, grad=False, static=True)

@@ -154,6 +154,15 @@ static void ctc_loss_grad(Builder *b, Rule *r) {
     rule_set(r, 0, b_mul(b, dloss, rule_out(r, 1)));
 }
 
+static void global_norm_grad(Builder *b, Rule *r) {
+    Output in[] = {rule_in(r, 0), rule_in(r, 1), rule_in(r, 2), rule_in(r, 4), rule_dy(r, 0)};
+    b_with_attrs_of(b, rule_node(r));
+    Node *grads = b_node(b, "BatchNormWithGlobalNormalizationGrad", in, 5);
+    for (int i = 0; i < 5; i++) {
+        if (rule_wants(r, i)) rule_set(r, i, output_of(grads, i));
+    }
+}
+
 /* A whole LSTM: only its states and its outputs have gradients. TensorFlow's client takes BlockLSTMGrad for BlockLSTMV2 too, whose gates
  * are in another order; here each has its own. */
 static void lstm_grad(Builder *b, Rule *r) {
@@ -174,6 +183,7 @@ const GradientDef nn_gradients[] = {
     {"BiasAdd", bias_add_grad},
     {"BiasAddGrad", bias_add_grad_grad},
     {"BiasAddV1", bias_add_v1_grad},
+    {"BatchNormWithGlobalNormalization", global_norm_grad},
     {"BlockLSTM", lstm_grad},
     {"BlockLSTMV2", lstm_grad},
     {"CTCLoss", ctc_loss_grad},
@@ -196,6 +206,7 @@ const GradientDef nn_gradients[] = {
     {"SoftplusGrad", softplus_grad_grad},
     {"Softsign", softsign_grad},
     {"SparseSoftmaxCrossEntropyWithLogits", sparse_softmax_loss_grad},
+    {"ApproxTopK", top_k_grad},
     {"TopK", top_k_grad},
     {"TopKV2", top_k_grad},
     {0},

@@ -8,6 +8,8 @@ const OpDef concat_ops[] = {
     {"ConcatOffset", "concat_dim: int32, shape: N * shape_type -> offset: N * shape_type",
      "N: int >= 2; shape_type: {int32, int64} = int32", 0},
     {"ParallelConcat", "values: N * T -> output: T", "N: int >= 1; T: type; shape: shape", 0},
+    {"_ParallelConcatStart", "-> output: dtype", "shape: shape; dtype: type", OP_STATEFUL},
+    {"_ParallelConcatUpdate", "value: T, update: T -> output: T", "T: type; loc: int", 0},
     {0},
 };
 
@@ -123,10 +125,64 @@ static Error *run_concat_offset(KernelContext *k) {
     return NULL;
 }
 
+/* ---- ParallelConcat as a TensorFlow master hands it out: an empty result, and for each input a node that fills a row of it ---- */
+
+typedef struct ConcatRow {
+    Shape shape; /* of the result */
+    int64_t row;
+    bool in_place; /* the result comes straight from a _ParallelConcatStart, so that only such nodes write on it, each its own row */
+} ConcatRow;
+
+static Error *concat_start_init(const Node *node, void *state) {
+    ConcatRow *s = state;
+    Error *err = node_attr_shape(node, "shape", &s->shape);
+    if (!err && s->shape.rank < 1) err = error_invalid("_ParallelConcatStart needs a shape of at least one dimension");
+    return err ? err : shape_check(&s->shape);
+}
+static Error *run_concat_start(KernelContext *k) {
+    const ConcatRow *s = k->state;
+    Tensor *out = kernel_output(k, 0, &s->shape);
+    if (out && dtype_is_plain(out->dtype)) memset(out->data, 0, tensor_bytes(out));
+    return NULL;
+}
+
+static Error *concat_update_init(const Node *node, void *state) {
+    ConcatRow *s = state;
+    const Node *from = node->input_count ? node->inputs[0].node : NULL;
+    s->in_place = from && node_is(from, "_ParallelConcatStart");
+    return node_attr_int(node, "loc", &s->row);
+}
+static Error *run_concat_update(KernelContext *k) {
+    const ConcatRow *s = k->state;
+    Tensor *value = k->in[0], *update = k->in[1];
+    if (value->shape.rank != update->shape.rank || value->shape.rank < 1) {
+        return error_invalid("value and update shape doesn't match: %s vs. %s", shape_text(&value->shape).text, shape_text(&update->shape).text);
+    }
+    for (int d = 1; d < value->shape.rank; d++) {
+        if (value->shape.dims[d] == update->shape.dims[d]) continue;
+        return error_invalid("value and update shape doesn't match %s vs. %s", shape_text(&value->shape).text, shape_text(&update->shape).text);
+    }
+    if (update->shape.dims[0] != 1) return error_invalid("update shape doesn't match: %s", shape_text(&update->shape).text);
+    if (s->row < -1 || s->row >= value->shape.dims[0]) return error_invalid("loc %lld is not a row of %s", (long long)s->row, shape_text(&value->shape).text);
+    Tensor *out = tensor_ref(value);
+    if (!s->in_place) {
+        tensor_unref(out);
+        Error *err = tensor_copy(value, &out);
+        if (err) return err;
+    }
+    ElementKind kind = element_kind(value->dtype);
+    int64_t row = s->row < 0 ? value->shape.dims[0] - 1 : s->row;
+    if (update->count) copy_elements(kind, (char *)out->data + (size_t)(row * update->count) * kind.size, update->data, update->count);
+    kernel_set_output(k, 0, out);
+    return NULL;
+}
+
 const KernelDef concat_cpu[] = {
     {"Concat", .run = run_concat},
     {"ConcatV2", .run = run_concat_v2},
     {"ConcatOffset", .run = run_concat_offset},
     {"ParallelConcat", .run = run_parallel_concat},
+    {"_ParallelConcatStart", .run = run_concat_start, .state_size = sizeof(ConcatRow), .init = concat_start_init},
+    {"_ParallelConcatUpdate", .run = run_concat_update, .state_size = sizeof(ConcatRow), .init = concat_update_init},
     {0},
 };

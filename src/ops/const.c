@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "ops/op_list.h"
+#include "runtime/device.h"
 #include "tensor/tensor_proto.h"
 
 const OpDef const_ops[] = {
@@ -10,6 +11,7 @@ const OpDef const_ops[] = {
     {"Placeholder", "-> output: dtype", "dtype: type; shape: shape = ?", 0},
     {"PlaceholderV2", "-> output: dtype", "dtype: type; shape: shape", 0},
     {"PlaceholderWithDefault", "input: dtype -> output: dtype", "dtype: type; shape: shape", 0},
+    {"DeviceIndex", "-> index: int32", "device_names: list(string)", OP_STATEFUL},
     {"NoOp", "->", "", 0},
     {"ControlTrigger", "->", "", 0},
     {"ImmutableConst", "-> tensor: dtype", "dtype: type; shape: shape; memory_region_name: string", 0},
@@ -50,6 +52,18 @@ static Error *run_default(KernelContext *k) {
     return NULL;
 }
 
+/* Which of the types the device is of; none of them: how many there are. */
+static Error *run_device_index(KernelContext *k) {
+    Str *names = NULL;
+    int count = 0, found = 0;
+    Error *err = node_attr_strings(k->node, "device_names", &names, &count);
+    if (err) return err;
+    while (found < count && !str_is(names[found], k->device->kind->type)) found++;
+    free(names);
+    kernel_set_output(k, 0, tensor_scalar_i32(found));
+    return NULL;
+}
+
 static Error *run_nothing(KernelContext *k) {
     (void)k;
     return NULL;
@@ -66,6 +80,7 @@ const KernelDef const_cpu[] = {
     {"Placeholder", .run = run_placeholder},
     {"PlaceholderV2", .run = run_placeholder},
     {"PlaceholderWithDefault", .run = run_default},
+    {"DeviceIndex", .run = run_device_index},
     {"NoOp", .run = run_nothing},
     {"ControlTrigger", .run = run_nothing},
     {"ImmutableConst", .run = run_immutable_const},

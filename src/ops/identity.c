@@ -10,6 +10,8 @@ const OpDef identity_ops[] = {
     {"Snapshot", "input: T -> output: T", "T: type", 0},
     {"DeepCopy", "x: T -> y: T", "T: type", OP_STATEFUL},
     {"GuaranteeConst", "input: T -> output: T", "T: type", OP_STATEFUL},
+    {"XlaClusterOutput", "input: T -> outputs: T", "T: type", 0},
+    {"MakeWeakResourceHandle", "handle: resource -> dup: resource", "", OP_STATEFUL},
     {"_EagerConst", "input: T -> output: T", "T: type", 0},
     {"DebugIdentity", "input: T -> output: T",
      "T: type; device_name: string = ''; tensor_name: string = ''; debug_urls: list(string) = []; gated_grpc: bool = false", OP_UNINITIALIZED_INPUT},
@@ -42,6 +44,8 @@ const KernelDef identity_cpu[] = {
     {"Snapshot", .run = run_copy},
     {"DeepCopy", .run = run_copy},
     {"GuaranteeConst", .run = run_forward},
+    {"XlaClusterOutput", .run = run_forward},       /* nothing is compiled here: the cluster is the nodes themselves */
+    {"MakeWeakResourceHandle", .run = run_forward}, /* what a step holds stays until its end in either case */
     {"_EagerConst", .run = run_forward},
     {"DebugIdentity", .run = run_forward},
     {0},

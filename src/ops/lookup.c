@@ -42,6 +42,14 @@ const OpDef lookup_ops[] = {
      "value_dtype: type; value_shape: shape = []; initial_num_buckets: int = 131072; max_load_factor: float = "
      "0.800000011921",
      OP_STATEFUL},
+    {"AnonymousHashTable", "-> table_handle: resource", "key_dtype: type; value_dtype: type", OP_STATEFUL},
+    {"AnonymousMutableHashTable", "-> table_handle: resource", "key_dtype: type; value_dtype: type", OP_STATEFUL},
+    {"AnonymousMutableHashTableOfTensors", "-> table_handle: resource",
+     "key_dtype: type; value_dtype: type; value_shape: shape = []", OP_STATEFUL},
+    {"AnonymousMutableDenseHashTable", "empty_key: key_dtype, deleted_key: key_dtype -> table_handle: resource",
+     "key_dtype: type; value_dtype: type; value_shape: shape = []; initial_num_buckets: int = 131072; max_load_factor: "
+     "float = 0.800000011921",
+     OP_STATEFUL},
     {"LookupTableFind", "table_handle: Ref(string), keys: Tin, default_value: Tout -> values: Tout",
      "Tin: type; Tout: type", 0},
     {"LookupTableFindV2", "table_handle: resource, keys: Tin, default_value: Tout -> values: Tout",
@@ -78,8 +86,9 @@ typedef struct MakeState {
 
 static Error *make_init(const Node *node, MakeState *s, LookupKind kind, bool has_shape) {
     s->spec.kind = kind;
-    Error *err = node_attr_bool(node, "use_node_name_sharing", &s->node_name_shared);
-    if (!err) err = node_attr_type(node, "key_dtype", &s->spec.key_type);
+    Str value;
+    if (node_attr(node, "use_node_name_sharing", &value)) attr_bool(value, &s->node_name_shared);
+    Error *err = node_attr_type(node, "key_dtype", &s->spec.key_type);
     if (!err) err = node_attr_type(node, "value_dtype", &s->spec.value_type);
     if (!err && has_shape) {
         err = node_attr_shape(node, "value_shape", &s->spec.value_shape);
@@ -135,6 +144,26 @@ static Error *run_make(KernelContext *k) {
     if (!err) err = lookup_check_types((LookupTable *)r, s->spec.key_type, s->spec.value_type);
     resource_unref(r);
     return err;
+}
+
+static void release(void *table) {
+    resource_unref(table);
+}
+
+/* Without a name: it goes with its last handle. */
+static Error *run_anonymous(KernelContext *k) {
+    Resource *r = NULL;
+    Error *err = create(k, k->node->name, &r);
+    if (err) return err;
+    Tensor *t = kernel_make_handle(k, STR(""), k->node->name, &lookup_table_type);
+    if (!t) {
+        resource_unref(r);
+        return NULL;
+    }
+    tensor_handles(t)[0]->direct = r;
+    tensor_handles(t)[0]->release_direct = release;
+    kernel_set_output(k, 0, t);
+    return NULL;
 }
 
 /* ---- Using tables ---- */
@@ -332,6 +361,8 @@ static Error *run_file(KernelContext *k) {
 
 #define MAKE(op_name, init_fn) \
     { op_name, .run = run_make, .state_size = sizeof(MakeState), .init = init_fn, .flags = KERNEL_PER_SESSION }
+#define MAKE_ANONYMOUS(op_name, init_fn) \
+    { op_name, .run = run_anonymous, .state_size = sizeof(MakeState), .init = init_fn }
 #define FILE_INIT(op_name) \
     { op_name, .run = run_file, .state_size = sizeof(FileState), .init = init_file, .flags = KERNEL_EXPENSIVE }
 
@@ -344,6 +375,10 @@ const KernelDef lookup_cpu[] = {
     MAKE("MutableHashTableOfTensorsV2", init_of_tensors),
     MAKE("MutableDenseHashTable", init_dense),
     MAKE("MutableDenseHashTableV2", init_dense),
+    MAKE_ANONYMOUS("AnonymousHashTable", init_fixed),
+    MAKE_ANONYMOUS("AnonymousMutableHashTable", init_mutable),
+    MAKE_ANONYMOUS("AnonymousMutableHashTableOfTensors", init_of_tensors),
+    MAKE_ANONYMOUS("AnonymousMutableDenseHashTable", init_dense),
     {"LookupTableFind", .run = run_find},
     {"LookupTableFindV2", .run = run_find},
     {"LookupTableInsert", .run = run_insert},

@@ -99,6 +99,9 @@
     ROW(fractional_pool) \
     ROW(isotonic) \
     ROW(lstm) \
+    ROW(global_norm) \
+    ROW(random_crop) \
+    ROW(fused_image_conv) \
     ROW(gru) \
     ROW(batch_norm) \
     ROW(fused_norm) \

@@ -1,4 +1,4 @@
-/* stack.c: StackV2, a stack of tensors that lives for one step; the memory of v1 loops between forward and backward pass. */
+/* stack.c: Stack and StackV2, a stack of tensors that lives for one step; the memory of v1 loops between forward and backward pass. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -11,6 +11,10 @@ const OpDef stack_ops[] = {
     {"StackPushV2", "handle: resource, elem: T -> output: T", "T: type; swap_memory: bool = false", OP_STATEFUL},
     {"StackPopV2", "handle: resource -> elem: elem_type", "elem_type: type", OP_STATEFUL},
     {"StackCloseV2", "handle: resource ->", "", OP_STATEFUL},
+    {"Stack", "-> handle: Ref(string)", "elem_type: type; stack_name: string = ''", OP_STATEFUL},
+    {"StackPush", "handle: Ref(string), elem: T -> output: T", "T: type; swap_memory: bool = false", 0},
+    {"StackPop", "handle: Ref(string) -> elem: elem_type", "elem_type: type", 0},
+    {"StackClose", "handle: Ref(string) ->", "", 0},
     {0},
 };
 
@@ -38,9 +42,9 @@ static const ResourceType stack_type = {.type_name = "N10tensorflow5StackE", .wh
 
 static Error *run_stack(KernelContext *k) {
     static _Atomic int64_t counter; /* every run makes a stack of its own */
-    int64_t max_size = 0;
+    int64_t max_size = -1;
     Str given;
-    Error *err = kernel_scalar_int(k, 0, &max_size);
+    Error *err = k->input_count ? kernel_scalar_int(k, 0, &max_size) : NULL;
     if (!err) err = node_attr_string(k->node, "stack_name", &given);
     if (err) return err;
     Stack *s = xcalloc(1, sizeof *s);
@@ -50,7 +54,7 @@ static Error *run_stack(KernelContext *k) {
     err = node_attr_type(k->node, "elem_type", &s->dtype);
     s->name = xasprintf("%.*s_%lld", STR_ARG(given.len ? given : k->node->name), (long long)atomic_fetch_add(&counter, 1));
     if (!err) err = resource_add(kernel_step_resources(k), STR(""), str_of(s->name), &s->base);
-    if (!err) kernel_set_output(k, 0, kernel_make_handle(k, resource_default_container(kernel_step_resources(k)), str_of(s->name), &stack_type));
+    if (!err) kernel_set_handle(k, resource_default_container(kernel_step_resources(k)), str_of(s->name), &stack_type);
     resource_unref(&s->base);
     return err;
 }
@@ -113,5 +117,9 @@ const KernelDef stack_cpu[] = {
     {"StackPushV2", .run = run_push},
     {"StackPopV2", .run = run_pop},
     {"StackCloseV2", .run = run_close},
+    {"Stack", .run = run_stack},
+    {"StackPush", .run = run_push},
+    {"StackPop", .run = run_pop},
+    {"StackClose", .run = run_close},
     {0},
 };

@@ -1,4 +1,4 @@
-/* tensor_array.c: TensorArrayV3, an array of tensors that lives for one step, and its gradient arrays.
+/* tensor_array.c: TensorArrayV3 and the forms before it, an array of tensors that lives for one step, and its gradient arrays.
 
    Elements are written once, or added up in a gradient array. Reading an element that was never written gives zeros when its shape is known: a
    gradient array knows it from the array it belongs to. The float `flow` only orders the ops. */
@@ -26,6 +26,31 @@ const OpDef tensor_array_ops[] = {
     {"TensorArraySplitV3", "handle: resource, value: T, lengths: int64, flow_in: float -> flow_out: float", "T: type", OP_STATEFUL},
     {"TensorArraySizeV3", "handle: resource, flow_in: float -> size: int32", "", OP_STATEFUL},
     {"TensorArrayCloseV3", "handle: resource ->", "", OP_STATEFUL},
+    {"TensorArrayGradWithShape", "handle: resource, flow_in: float, shape_to_prepend: int32 -> grad_handle: resource, flow_out: float", "source: string", OP_STATEFUL},
+    {"TensorArrayV2", "size: int32 -> handle: string",
+     "dtype: type; element_shape: shape = ?; dynamic_size: bool = false; clear_after_read: bool = true; tensor_array_name: string = ''", OP_STATEFUL},
+    {"TensorArrayGradV2", "handle: string, flow_in: float -> grad_handle: string", "source: string", OP_STATEFUL},
+    {"TensorArrayWriteV2", "handle: string, index: int32, value: T, flow_in: float -> flow_out: float", "T: type", 0},
+    {"TensorArrayReadV2", "handle: string, index: int32, flow_in: float -> value: dtype", "dtype: type", 0},
+    {"TensorArrayGatherV2", "handle: string, indices: int32, flow_in: float -> value: dtype", "dtype: type; element_shape: shape = ?", 0},
+    {"TensorArrayScatterV2", "handle: string, indices: int32, value: T, flow_in: float -> flow_out: float", "T: type", 0},
+    {"TensorArrayConcatV2", "handle: string, flow_in: float -> value: dtype, lengths: int64", "dtype: type; element_shape_except0: shape = ?", 0},
+    {"TensorArraySplitV2", "handle: string, value: T, lengths: int64, flow_in: float -> flow_out: float", "T: type", 0},
+    {"TensorArraySizeV2", "handle: string, flow_in: float -> size: int32", "", 0},
+    {"TensorArrayCloseV2", "handle: string ->", "", 0},
+    {"TensorArray", "size: int32 -> handle: Ref(string)",
+     "dtype: type; dynamic_size: bool = false; clear_after_read: bool = true; tensor_array_name: string = ''; element_shape: shape = ?", OP_STATEFUL},
+    {"TensorArrayGrad", "handle: string, flow_in: float -> grad_handle: Ref(string)", "source: string", OP_STATEFUL},
+    {"TensorArrayWrite", "handle: Ref(string), index: int32, value: T, flow_in: float -> flow_out: float", "T: type", 0},
+    {"TensorArrayRead", "handle: Ref(string), index: int32, flow_in: float -> value: dtype", "dtype: type", 0},
+    {"TensorArrayPack", "handle: Ref(string), flow_in: float -> value: dtype", "dtype: type; element_shape: shape = ?", 0},
+    {"TensorArrayUnpack", "handle: Ref(string), value: T, flow_in: float -> flow_out: float", "T: type", 0},
+    {"TensorArrayGather", "handle: Ref(string), indices: int32, flow_in: float -> value: dtype", "dtype: type; element_shape: shape = ?", 0},
+    {"TensorArrayScatter", "handle: Ref(string), indices: int32, value: T, flow_in: float -> flow_out: float", "T: type", 0},
+    {"TensorArrayConcat", "handle: Ref(string), flow_in: float -> value: dtype, lengths: int64", "dtype: type; element_shape_except0: shape = ?", 0},
+    {"TensorArraySplit", "handle: Ref(string), value: T, lengths: int64, flow_in: float -> flow_out: float", "T: type", 0},
+    {"TensorArraySize", "handle: Ref(string), flow_in: float -> size: int32", "", 0},
+    {"TensorArrayClose", "handle: Ref(string) ->", "", 0},
     {0},
 };
 
@@ -168,8 +193,13 @@ static void let_go(TensorArray *a) {
     resource_unref(&a->base);
 }
 
-static void set_handle(KernelContext *k, Str name) {
-    kernel_set_output(k, 0, kernel_make_handle(k, resource_default_container(kernel_step_resources(k)), name, &tensor_array_type));
+/* flow: of the forms that have one beside the handle. */
+static void set_handle(KernelContext *k, Str name, Tensor *take_flow) {
+    kernel_set_handle(k, resource_default_container(kernel_step_resources(k)), name, &tensor_array_type);
+    if (k->output_count > 1)
+        kernel_set_output(k, 1, take_flow);
+    else
+        tensor_unref(take_flow);
 }
 
 typedef struct ArrayState {
@@ -185,7 +215,8 @@ static Error *array_init(const Node *node, void *state) {
     if (!err) err = node_attr_shape(node, "element_shape", &s->shape);
     if (!err) err = node_attr_bool(node, "dynamic_size", &s->dynamic_size);
     if (!err) err = node_attr_bool(node, "clear_after_read", &s->clear_after_read);
-    if (!err) err = node_attr_bool(node, "identical_element_shapes", &s->identical_shapes);
+    Str value;
+    if (node_attr(node, "identical_element_shapes", &value)) attr_bool(value, &s->identical_shapes);
     return err ? err : node_attr_string(node, "tensor_array_name", &s->name);
 }
 
@@ -203,18 +234,31 @@ static Error *run_array(KernelContext *k) {
     a->identical_shapes = s->identical_shapes;
     err = resource_add(kernel_step_resources(k), STR(""), str_of(name), &a->base);
     resource_unref(&a->base);
-    if (!err) {
-        set_handle(k, str_of(name));
-        kernel_set_output(k, 1, tensor_scalar_f32(0));
-    }
+    if (!err) set_handle(k, str_of(name), tensor_scalar_f32(0));
     free(name);
     return err;
 }
 
+typedef struct GradArg {
+    TensorArray *forward;
+    Shape prefix; /* of the shapes of its elements */
+} GradArg;
+
+static PartialShape prepended(const Shape *prefix, PartialShape s) {
+    for (int d = 0; s.rank >= 0 && d < prefix->rank; d++) shape_insert_dim(&s, d, prefix->dims[d]);
+    return s;
+}
+
 static Error *create_grad(void *arg, Resource **out) {
-    TensorArray *forward = arg;
-    TensorArray *a = array_new(str_of(forward->name), forward->dtype, &forward->shape, forward->count);
-    for (int64_t i = 0; i < a->count; i++) a->items[i].shape = forward->items[i].shape;
+    const GradArg *g = arg;
+    TensorArray *forward = g->forward;
+    for (int64_t i = -1; i < forward->count; i++) {
+        const PartialShape *s = i < 0 ? &forward->shape : &forward->items[i].shape;
+        if (s->rank + g->prefix.rank > SHAPE_MAX_RANK) return error_invalid("Shapes of %d dimensions are not supported", s->rank + g->prefix.rank);
+    }
+    PartialShape shape = prepended(&g->prefix, forward->shape);
+    TensorArray *a = array_new(str_of(forward->name), forward->dtype, &shape, forward->count);
+    for (int64_t i = 0; i < a->count; i++) a->items[i].shape = prepended(&g->prefix, forward->items[i].shape);
     a->is_grad = true;
     a->identical_shapes = forward->identical_shapes;
     *out = &a->base;
@@ -224,17 +268,19 @@ static Error *create_grad(void *arg, Resource **out) {
 static Error *run_grad(KernelContext *k) {
     Str source;
     TensorArray *forward = NULL;
+    GradArg arg = {.prefix = SHAPE_SCALAR};
     Error *err = node_attr_string(k->node, "source", &source);
+    if (!err && k->input_count > 2) err = kernel_shape_input(k, 2, &arg.prefix);
     if (!err) err = take_array(k, &forward);
     if (err) return err;
+    arg.forward = forward;
     if (!forward->is_grad) forward->dynamic_size = false; /* its size is fixed from now on */
     char *name = xasprintf("%s@%.*s", forward->name, STR_ARG(source));
     Resource *grad = NULL;
-    err = resource_find_or_create(kernel_step_resources(k), STR(""), str_of(name), &tensor_array_type, create_grad, forward, &grad);
+    err = resource_find_or_create(kernel_step_resources(k), STR(""), str_of(name), &tensor_array_type, create_grad, &arg, &grad);
     let_go(forward);
     if (!err) {
-        set_handle(k, str_of(name));
-        kernel_set_output(k, 1, tensor_ref(k->in[1]));
+        set_handle(k, str_of(name), tensor_ref(k->in[1]));
         resource_unref(grad);
     }
     free(name);
@@ -286,23 +332,45 @@ static void clear_items(Tensor **items, int64_t n) {
     free(items);
 }
 
-static Error *run_gather(KernelContext *k) {
-    const Tensor *indices = k->in[1];
+/* indices NULL: all elements. */
+static Error *gather(KernelContext *k, const Tensor *indices) {
     PartialShape shape = {.rank = -1};
     TensorArray *a = NULL;
     Tensor *out = NULL;
     Error *err = node_attr_shape(k->node, "element_shape", &shape);
-    if (!err && indices->shape.rank != 1) err = error_invalid("Expected indices to be a vector, but received shape: %s", shape_text(&indices->shape).text);
     if (!err) err = take_array(k, &a);
     if (err) return err;
-    Tensor **items = xcalloc((size_t)indices->count, sizeof *items);
+    int64_t n = indices ? indices->count : a->count;
+    Tensor **items = xcalloc((size_t)n, sizeof *items);
     err = check_type(a, kernel_output_type(k, 0));
     if (!err) err = partial_shape_merge(&shape, &a->shape);
-    if (!err) err = read_many_locked(a, indices, indices->count, items);
+    if (!err) err = read_many_locked(a, indices, n, items);
     let_go(a);
-    if (!err) err = tensors_stack(items, indices->count, kernel_output_type(k, 0), &shape, &out);
+    if (!err) err = tensors_stack(items, n, kernel_output_type(k, 0), &shape, &out);
     if (!err) kernel_set_output(k, 0, out);
-    clear_items(items, indices->count);
+    clear_items(items, n);
+    return err;
+}
+
+static Error *run_gather(KernelContext *k) {
+    const Tensor *indices = k->in[1];
+    if (indices->shape.rank != 1) return error_invalid("Expected indices to be a vector, but received shape: %s", shape_text(&indices->shape).text);
+    return gather(k, indices);
+}
+
+static Error *run_pack(KernelContext *k) {
+    return gather(k, NULL);
+}
+
+/* Row i of value becomes the element that indices says, or element i when it is NULL. */
+static Error *scatter_locked(TensorArray *a, const Tensor *indices, const Tensor *value) {
+    Error *err = NULL;
+    for (int64_t i = 0; !err && i < value->shape.dims[0]; i++) {
+        Tensor *row = NULL;
+        err = tensor_row(value, i, &row);
+        if (!err) err = write_locked(a, indices ? tensor_index(indices, i) : i, row);
+        tensor_unref(row);
+    }
     return err;
 }
 
@@ -314,14 +382,23 @@ static Error *run_scatter(KernelContext *k) {
         return error_invalid("Expected len(indices) == values.shape[0], but saw: %lld vs. %s", (long long)indices->count, shape_text(&value->shape).text);
     Error *err = take_array(k, &a);
     if (err) return err;
-    for (int64_t i = 0; !err && i < indices->count; i++) {
-        Tensor *row = NULL;
-        err = tensor_row(value, i, &row);
-        if (!err) err = write_locked(a, tensor_index(indices, i), row);
-        tensor_unref(row);
-    }
+    err = scatter_locked(a, indices, value);
     let_go(a);
     kernel_set_output(k, 0, tensor_ref(k->in[3]));
+    return err;
+}
+
+static Error *run_unpack(KernelContext *k) {
+    const Tensor *value = k->in[1];
+    TensorArray *a = NULL;
+    if (value->shape.rank < 1) return error_invalid("Input value for unpack must be at least a vector but received shape: %s", shape_text(&value->shape).text);
+    Error *err = take_array(k, &a);
+    if (err) return err;
+    if (!a->dynamic_size && value->shape.dims[0] != a->count)
+        err = error_invalid("Input value must have first dimension equal to the array size (%lld vs. %lld)", (long long)value->shape.dims[0], (long long)a->count);
+    if (!err) err = scatter_locked(a, NULL, value);
+    let_go(a);
+    kernel_set_output(k, 0, tensor_ref(k->in[2]));
     return err;
 }
 
@@ -402,16 +479,23 @@ static Error *run_close(KernelContext *k) {
     return NULL;
 }
 
+/* The ops that all forms have. */
+#define FORM(v)                                                                                           \
+    {"TensorArray" v, .run = run_array, .state_size = sizeof(ArrayState), .init = array_init},            \
+        {"TensorArrayGrad" v, .run = run_grad}, {"TensorArrayWrite" v, .run = run_write},                 \
+        {"TensorArrayRead" v, .run = run_read}, {"TensorArrayGather" v, .run = run_gather},               \
+        {"TensorArrayScatter" v, .run = run_scatter}, {"TensorArrayConcat" v, .run = run_concat},         \
+        {"TensorArraySplit" v, .run = run_split}, {"TensorArraySize" v, .run = run_size},                 \
+    {                                                                                                     \
+        "TensorArrayClose" v, .run = run_close                                                            \
+    }
+
 const KernelDef tensor_array_cpu[] = {
-    {"TensorArrayV3", .run = run_array, .state_size = sizeof(ArrayState), .init = array_init},
-    {"TensorArrayGradV3", .run = run_grad},
-    {"TensorArrayWriteV3", .run = run_write},
-    {"TensorArrayReadV3", .run = run_read},
-    {"TensorArrayGatherV3", .run = run_gather},
-    {"TensorArrayScatterV3", .run = run_scatter},
-    {"TensorArrayConcatV3", .run = run_concat},
-    {"TensorArraySplitV3", .run = run_split},
-    {"TensorArraySizeV3", .run = run_size},
-    {"TensorArrayCloseV3", .run = run_close},
+    FORM("V3"),
+    FORM("V2"),
+    FORM(""),
+    {"TensorArrayGradWithShape", .run = run_grad},
+    {"TensorArrayPack", .run = run_pack},
+    {"TensorArrayUnpack", .run = run_unpack},
     {0},
 };

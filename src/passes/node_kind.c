@@ -19,7 +19,7 @@ bool node_is_control_flow(const Node *n) {
 /* Ops that TensorFlow does not call stateful although they look at the world, or stand for a value that is not there. */
 static bool is_special(const Node *n) {
     static const char *const ops[] = {"ReadFile", "MatchingFiles", "Placeholder", "PlaceholderV2", "FakeParam", "ImmutableConst", "PyFuncStateless", NULL};
-    return is_one_of(n, ops);
+    return is_one_of(n, ops) || str_starts(n->op, STR("TensorArray")); /* whose handle may be a string */
 }
 
 static bool is_value(DataType t) {

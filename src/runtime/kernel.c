@@ -225,6 +225,19 @@ static Error *check_handle(KernelContext *k, const ResourceHandle *h, const Reso
     return NULL;
 }
 
+/* Of the session, else of the step. */
+static Error *find_named(KernelContext *k, Str container, Str name, const ResourceType *type, Resource **out) {
+    Error *err = resource_find(kernel_resources(k), container, name, type, out);
+    if (!err || err->code != CODE_NOT_FOUND || !kernel_step_resources(k)) return err;
+    Error *again = resource_find(kernel_step_resources(k), container, name, type, out);
+    if (!again) {
+        error_free(err);
+        return NULL;
+    }
+    error_free(again);
+    return err;
+}
+
 Error *kernel_resource(KernelContext *k, int i, const ResourceType *type, Resource **out) {
     Tensor *t = k->in[i];
     Tensor *held = NULL;
@@ -233,7 +246,7 @@ Error *kernel_resource(KernelContext *k, int i, const ResourceType *type, Resour
     if (!t) {
         err = error_internal("Input %d has no handle", i);
     } else if (t->dtype == DT_STRING && t->count == 2) {
-        err = resource_find(kernel_resources(k), tstring_str(&tensor_str(t)[0]), tstring_str(&tensor_str(t)[1]), type, out);
+        err = find_named(k, tstring_str(&tensor_str(t)[0]), tstring_str(&tensor_str(t)[1]), type, out);
     } else if (t->dtype != DT_RESOURCE || t->count < 1 || !tensor_handles(t)[0]) {
         err = error_invalid("Input %d is not a handle to a %s", i, type->what);
     } else {
@@ -243,16 +256,7 @@ Error *kernel_resource(KernelContext *k, int i, const ResourceType *type, Resour
             *out = h->direct;
             resource_ref(*out);
         } else if (!err) {
-            ResourceManager *m = kernel_resources(k);
-            err = resource_find(m, str_of(h->container), str_of(h->name), type, out);
-            if (err && err->code == CODE_NOT_FOUND && kernel_step_resources(k)) {
-                Error *again = resource_find(kernel_step_resources(k), str_of(h->container), str_of(h->name), type, out);
-                if (!again) {
-                    error_free(err);
-                    err = NULL;
-                }
-                error_free(again);
-            }
+            err = find_named(k, str_of(h->container), str_of(h->name), type, out);
         }
     }
     tensor_unref(held);
@@ -267,6 +271,18 @@ Tensor *kernel_make_handle(KernelContext *k, Str container, Str name, const Reso
     h->hash_code = str_hash(str_of(type->type_name));
     tensor_handles(t)[0] = h;
     return t;
+}
+
+void kernel_set_handle(KernelContext *k, Str container, Str name, const ResourceType *type) {
+    if (kernel_output_type(k, 0) != DT_STRING) {
+        kernel_set_output(k, 0, kernel_make_handle(k, container, name, type));
+        return;
+    }
+    Shape pair = shape_vector(2);
+    Tensor *t = kernel_output(k, 0, &pair);
+    if (!t) return;
+    tstring_set(&tensor_str(t)[0], container);
+    tstring_set(&tensor_str(t)[1], name);
 }
 
 typedef struct CreateArg {
@@ -292,16 +308,7 @@ Error *kernel_own_resource(KernelContext *k, const ResourceType *type, bool node
     Resource *r = NULL;
     Error *err = resource_find_or_create(m, container, name, type, create_own, &arg, &r);
     if (err) return err;
-    if (kernel_output_type(k, 0) == DT_STRING) {
-        Shape pair = shape_vector(2);
-        Tensor *t = kernel_output(k, 0, &pair);
-        if (t) {
-            tstring_set(&tensor_str(t)[0], container);
-            tstring_set(&tensor_str(t)[1], name);
-        }
-    } else {
-        kernel_set_output(k, 0, kernel_make_handle(k, container, name, type));
-    }
+    kernel_set_handle(k, container, name, type);
     if (out)
         *out = r;
     else

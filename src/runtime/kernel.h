@@ -108,18 +108,19 @@ Error *kernel_scalar_int(KernelContext *k, int i, int64_t *out) MUST_CHECK; /* o
 Error *kernel_axis(int64_t axis, int rank, int *out) MUST_CHECK; /* negative counts from the end */
 
 /* ---- Resources ---- */
-/* The resource that input i names: a DT_RESOURCE handle, or a string pair {container, name} of old queue ops. Checks the
+/* The resource that input i names: a DT_RESOURCE handle, or a string pair {container, name} of old ops. Checks the
  * device and the type; *out gets a reference. */
 Error *kernel_resource(KernelContext *k, int i, const ResourceType *type, Resource **out) MUST_CHECK;
 ResourceManager *kernel_resources(KernelContext *k);
 ResourceManager *kernel_step_resources(KernelContext *k); /* those that vanish at the end of the step */
 /* A handle to (container, name) on this device; container "" is the default one. */
 Tensor *kernel_make_handle(KernelContext *k, Str container, Str name, const ResourceType *type);
+/* Sets output 0 to such a handle, in the form the op declares: a resource, string or Ref(string). */
+void kernel_set_handle(KernelContext *k, Str container, Str name, const ResourceType *type);
 /* For ops that own what they name (queues, readers, accumulators, tables): the resource of this node, made on first use.
  * attributes container and shared_name decide: with a shared_name it is shared by all sessions of the device, else it is
  * private to (session, node) and lives until the session closes; with node_name_shared the node's name serves as
- * shared_name. Sets output 0 to the handle, in the form the op declares: a resource or Ref(string). create gets its full
- * name. Returns a reference in *out (out may be NULL). */
+ * shared_name. Sets output 0 to the handle. create gets its full name. Returns a reference in *out (out may be NULL). */
 typedef Error *OwnResourceCreate(KernelContext *k, Str name, Resource **out);
 Error *kernel_own_resource(KernelContext *k, const ResourceType *type, bool node_name_shared, OwnResourceCreate *create,
                            Resource **out) MUST_CHECK;

@@ -46,6 +46,7 @@ static void argument(ShapeContext *c) {
 
 const ShapeRow constant_rules[] = {
     {"Const", tensor_attr, 0},
+    {"DeviceIndex", rule_scalar, 0},
     {"FakeParam", 0, "-> @shape"},
     {"HostConst", rule_unknown, 0},
     {"ImmutableConst", 0, "-> @shape"},

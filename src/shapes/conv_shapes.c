@@ -105,6 +105,37 @@ void rule_depthwise_conv2d(ShapeContext *c) {
     convolution(c, 4, true);
 }
 
+/* The image is resized to what a vector says, when there is one, then padded, then it meets the filter. */
+static void padded_conv2d(ShapeContext *c, bool resizes) {
+    PartialShape in = ctx_in_rank(c, 0, 4), paddings = ctx_in_rank(c, 1 + resizes, 2), filter = ctx_in_rank(c, 2 + resizes, 4);
+    int64_t strides[SHAPE_MAX_RANK];
+    if (c->in[0].rank < 0) ctx_fail(c, "Shape must be rank -1 but is rank 4"); /* it asks for as many paddings as the rank of the image says */
+    if (resizes) {
+        const Tensor *size = ctx_value(c, 1);
+        ctx_dim_is(c, ctx_in_rank(c, 1, 1).dims[0], 2);
+        for (int i = 0; i < 2; i++) in.dims[1 + i] = size && !c->err ? tensor_index(size, i) : DIM_UNKNOWN;
+    }
+    ctx_dim_is(c, paddings.dims[1], 2);
+    ctx_dim_is(c, paddings.dims[0], 4);
+    const Tensor *pads = c->err ? NULL : ctx_value(c, 1 + resizes);
+    for (int d = 0; d < 4; d++) in.dims[d] = pads ? ctx_dim_add(c, in.dims[d], tensor_index(pads, 2 * d) + tensor_index(pads, 2 * d + 1)) : DIM_UNKNOWN;
+    window_attr(c, "strides", 4, false, strides);
+    if (c->err) return;
+    ctx_merge_dim(c, in.dims[3], filter.dims[2]);
+    PartialShape out = {4, {in.dims[0], 0, 0, filter.dims[3]}};
+    for (int d = 1; d < 3; d++) {
+        Window w = {filter.dims[d - 1], strides[d], 1, 0, 0};
+        out.dims[d] = window_places(c, in.dims[d], &w, ctx_attr_str(c, "padding"));
+    }
+    ctx_out(c, 0, out);
+}
+static void pad_conv2d(ShapeContext *c) {
+    padded_conv2d(c, false);
+}
+static void resize_pad_conv2d(ShapeContext *c) {
+    padded_conv2d(c, true);
+}
+
 /* The gradient has the shape that a vector input says. */
 static void shape_input_of_rank(ShapeContext *c, int input, int rank) {
     PartialShape s = ctx_shape_of(c, input);
@@ -365,6 +396,8 @@ const ShapeRow conv_rules[] = {
     {"AvgPool3DGrad", avg_pool3d_grad, 0},
     {"AvgPoolGrad", avg_pool_grad, 0},
     {"Conv2D", rule_conv2d, 0},
+    {"FusedPadConv2D", pad_conv2d, 0},
+    {"FusedResizeAndPadConv2D", resize_pad_conv2d, 0},
     {"Conv2DBackpropFilter", conv_backprop_filter_2d, 0},
     {"Conv2DBackpropInput", conv2d_backprop_input, 0},
     {"Conv3D", conv3d, 0},

@@ -163,6 +163,13 @@ static void combined_nms(ShapeContext *c) {
     ctx_out(c, 3, shape_vector(batch));
 }
 
+static void random_crop(ShapeContext *c) {
+    PartialShape image = ctx_in_rank(c, 0, 3), size = ctx_shape_of(c, 1);
+    ctx_dim_is(c, ctx_in_rank(c, 1, 1).dims[0], 2);
+    if (size.rank != 2) size = shape_unknown_dims(2);
+    ctx_out(c, 0, (PartialShape){3, {size.dims[0], size.dims[1], image.dims[2]}});
+}
+
 const ShapeRow image_rules[] = {
     {"AdjustContrast", adjust_contrast, 0},
     {"AdjustContrastv2", adjust_contrast, 0},
@@ -184,6 +191,7 @@ const ShapeRow image_rules[] = {
     {"EncodeJpegVariableQuality", 0, "[?,?,?] * -> []"},
     {"EncodePng", 0, "[S...,?,?,?] -> S"},
     {"ExtractGlimpse", glimpse, 0},
+    {"RandomCrop", random_crop, 0},
     {"ExtractGlimpseV2", glimpse, 0},
     {"ExtractJpegShape", 0, "[] -> [3]"},
     {"HSVToRGB", colours, 0},

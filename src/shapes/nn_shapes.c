@@ -258,12 +258,20 @@ static void lstm_sequence(ShapeContext *c) {
 
 #define LSTM_SEQUENCE_GRAD "* [a,b,c] [d,e] [f,g] [h,i] [j] [k] [l] [m] -> [a,b,c] [d,e] [f,g] [h,i] [j] [k] [l] [m]"
 
+static void approx_top_k(ShapeContext *c) {
+    if (c->in[0].rank < 0) ctx_fail(c, "Invalid reduction dimension: -1. Must be within the range of [1, -2]");
+    top_k(c);
+}
+
 const ShapeRow nn_rules[] = {
     {"BatchToSpace", batch_to_space, 0},
     {"BatchToSpaceND", batch_to_space_nd, 0},
     {"BiasAdd", rule_bias_add, 0},
     {"BiasAddGrad", bias_add_grad, 0},
     {"BiasAddV1", bias_add_v1, 0},
+    {"ApproxTopK", approx_top_k, 0},
+    {"BatchNormWithGlobalNormalization", 0, "[a,b,c,d] [d] [d] [d] [d] -> [a,b,c,d]"},
+    {"BatchNormWithGlobalNormalizationGrad", 0, "[a,b,c,d] [d] [d] [d] [a,b,c,d] -> [a,b,c,d] [d] [d] [d] [d]"},
     {"BlockLSTM", lstm_sequence, 0},
     {"BlockLSTMGrad", 0, LSTM_SEQUENCE_GRAD},
     {"BlockLSTMGradV2", 0, LSTM_SEQUENCE_GRAD},

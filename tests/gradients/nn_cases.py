@@ -68,6 +68,12 @@ def top_k():
 
 
 @case()
+def approx_top_k():
+    x = floats(2, 3, 5, dtype=np.float32)
+    return tf.raw_ops.ApproxTopK(input=x, k=2).values, [x]
+
+
+@case()
 def lrn():
     x = floats(1, 2, 2, 8, dtype=np.float32)
     return tf.nn.lrn(x, 2, .5, .3, .4), [x]

@@ -37,6 +37,8 @@ static const struct {
     {"SampleDistortedBoundingBox: image_size of zeros", "INVALID_ARGUMENT", "there is nothing to cut from"},
     {"OrderedMapStage: indices out of range", "INVALID_ARGUMENT", "the index of a value that no one can take"},
     {"RestoreV2: shape_and_slices garbage", "NOT_FOUND", "the file is looked for first"},
+    {"BatchNormWithGlobalNormalizationGrad: mean too short", "INVALID_ARGUMENT", "TensorFlow refuses the op in graphs of this version; Rill runs it in any"},
+    {"BatchNormWithGlobalNormalization: empty", "OK", "TensorFlow refuses the op in graphs of this version; Rill runs it in any"},
     {"ReadVariableOp: wrong handle", "INVALID_ARGUMENT", "the handle is of a table, not of a variable that is gone"},
 };
 
