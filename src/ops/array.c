@@ -256,9 +256,11 @@ static Error *check_sequence(const SequenceState *s, const Tensor *in, const Ten
     int rank = in->shape.rank;
     if (lengths->shape.rank != 1) return error_invalid("seq_lengths must be 1-dim, not %d", lengths->shape.rank);
     if (s->batch_dim == s->seq_dim) return error_invalid("batch_dim == seq_dim == %lld", (long long)s->seq_dim);
-    if (s->seq_dim < 0 || s->seq_dim >= rank)
+    if (s->seq_dim < 0) return error_invalid("Invalid seq_dim %lld", (long long)s->seq_dim);
+    if (s->batch_dim < 0) return error_invalid("Invalid batch_dim %lld", (long long)s->batch_dim);
+    if (s->seq_dim >= rank)
         return error_invalid("seq_dim must be < input rank ( %lld vs. %d)", (long long)s->seq_dim, rank);
-    if (s->batch_dim < 0 || s->batch_dim >= rank)
+    if (s->batch_dim >= rank)
         return error_invalid("batch_dim must be < input rank ( %lld vs. %d)", (long long)s->batch_dim, rank);
     if (lengths->count != in->shape.dims[s->batch_dim])
         return error_invalid("Length of seq_lengths != input.dims(%lld), (%lld vs. %lld)", (long long)s->batch_dim,

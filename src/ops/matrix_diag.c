@@ -98,10 +98,12 @@ static void set_width(Band *b) {
     b->width = min(b->rows + min(b->upper, 0), b->cols - (b->lower > 0 ? b->lower : 0));
 }
 
-static Error *read_band(const Tensor *t, Band *b) {
+static Error *read_band(const Tensor *t, Band *b, bool parts) {
     if (t->shape.rank > 1)
         return error_invalid("diag_index must be a scalar or vector, received shape: %s", shape_text(&t->shape).text);
-    if (t->count < 1 || t->count > 2)
+    if (t->count < 1)
+        return error_invalid(parts ? "Expected diag_index to have at least 1 element" : "diag_index must have at least one element");
+    if (t->count > 2)
         return error_invalid("diag_index must have only one or two elements, received %lld elements.",
                              (long long)t->count);
     b->lower = index_at(t, 0);
@@ -112,12 +114,12 @@ static Error *read_band(const Tensor *t, Band *b) {
     return NULL;
 }
 
-static Error *check_band(const Band *b) {
+static Error *check_band(const Band *b, const char *stop) {
     const int64_t ends[2] = {b->lower, b->upper};
     for (int i = 0; i < 2; i++) {
         if ((ends[i] > -b->rows && ends[i] < b->cols) || ends[i] == 0) continue;
-        return error_invalid("%s_diag_index is out of bound: %lld. It must be between %lld and %lld",
-                             i ? "upper" : "lower", (long long)ends[i], (long long)-b->rows, (long long)b->cols);
+        return error_invalid("%s_diag_index is out of bound: %lld%s It must be between %lld and %lld",
+                             i ? "upper" : "lower", (long long)ends[i], stop, (long long)-b->rows, (long long)b->cols);
     }
     return NULL;
 }
@@ -145,7 +147,7 @@ static void move_diagonals(KernelContext *k, ElementKind kind, const AlignState 
 static Error *diag_size(KernelContext *k, Band *b) {
     int64_t given[2];
     for (int i = 0; i < 2; i++) {
-        if (k->in[2 + i]->count != 1) return error_invalid("num_rows and num_cols must be scalars");
+        if (k->in[2 + i]->shape.rank != 0) return error_invalid("%s must be a scalar", i ? "num_cols" : "num_rows");
         given[i] = index_at(k->in[2 + i], 0);
     }
     int64_t min_rows = b->width - min(b->upper, 0), min_cols = b->width + (b->lower > 0 ? b->lower : 0);
@@ -174,7 +176,7 @@ static Error *run_matrix_diag(KernelContext *k) {
     bool several = false;
     Error *err = NULL;
     if (k->input_count > 1) {
-        err = read_band(k->in[1], &b);
+        err = read_band(k->in[1], &b, false);
         if (err) return err;
         several = b.lower != b.upper;
         if (several && (rank < 2 || in->shape.dims[rank - 2] != b.upper - b.lower + 1))
@@ -210,8 +212,9 @@ static Error *band_of_matrices(KernelContext *k, int at, Band *b) {
     if (s->rank < 2) return error_invalid("input must be at least 2-dim, received shape: %s", shape_text(s).text);
     b->rows = s->dims[s->rank - 2];
     b->cols = s->dims[s->rank - 1];
-    Error *err = at >= 0 ? read_band(k->in[at], b) : NULL;
-    if (!err) err = check_band(b);
+    bool sets = str_starts(k->node->op, STR("MatrixSet"));
+    Error *err = at >= 0 ? read_band(k->in[at], b, !sets) : NULL;
+    if (!err) err = check_band(b, sets ? "" : ".");
     if (!err) set_width(b);
     return err;
 }
@@ -228,7 +231,7 @@ static Error *run_matrix_diag_part(KernelContext *k) {
     Band b;
     Error *err = band_of_matrices(k, k->input_count > 1 ? 1 : -1, &b);
     if (err) return err;
-    if (k->input_count > 2 && k->in[2]->count != 1) return error_invalid("padding_value must be a scalar");
+    if (k->input_count > 2 && k->in[2]->count != 1) return error_invalid("Padding must be scalar.");
     Shape shape = packed_shape(&in->shape, &b);
     Tensor *out = kernel_output(k, 0, &shape);
     if (!out || out->count == 0) return NULL;
@@ -244,6 +247,7 @@ static Error *run_matrix_set_diag(KernelContext *k) {
     Error *err = band_of_matrices(k, k->input_count > 2 ? 2 : -1, &b);
     if (err) return err;
     Shape wanted = packed_shape(&in->shape, &b);
+    if (diagonal->shape.rank < 1) return error_invalid("diagonal must be at least 1-dim, received shape: []");
     if (!shape_eq(&wanted, &diagonal->shape))
         return error_invalid(
             "Either first dimensions of diagonal don't match input.shape[:-2], or diagonal.shape[:-1] is not "
@@ -263,6 +267,10 @@ static Error *run_matrix_band_part(KernelContext *k) {
     int rank = in->shape.rank;
     int64_t lower, upper;
     if (rank < 2) return error_invalid("input must be at least 2-dim, received shape: %s", shape_text(&in->shape).text);
+    for (int i = 1; i < 3; i++) {
+        if (k->in[i]->shape.rank != 0)
+            return error_invalid("%s must be scalar, got shape %s", i == 1 ? "num_lower" : "num_upper", shape_text(&k->in[i]->shape).text);
+    }
     Error *err = element_scalar_int(k, 1, "num_lower", &lower);
     if (!err) err = element_scalar_int(k, 2, "num_upper", &upper);
     if (err) return err;

@@ -190,7 +190,7 @@ static void change_row(void *arg, int64_t row, int64_t update) {
 
 /* ---- Scatter: one index a row. */
 
-static Error *check_rows(const Tensor *params, const Tensor *indices, const Tensor *updates) {
+static Error *check_rows(const Tensor *params, const Tensor *indices, const Tensor *updates, bool by_handle) {
     const Shape *p = &params->shape, *i = &indices->shape, *u = &updates->shape;
     if (p->rank < 1) return error_invalid("params must be at least 1-D, got shape %s", shape_text(p).text);
     if (u->rank == 0) return NULL;
@@ -198,6 +198,9 @@ static Error *check_rows(const Tensor *params, const Tensor *indices, const Tens
     for (int d = 0; prefix && d < i->rank; d++) prefix = u->dims[d] == i->dims[d];
     for (int d = 1; prefix && ok && d < p->rank; d++) ok = u->dims[i->rank + d - 1] == p->dims[d];
     if (prefix && ok) return NULL;
+    if (!prefix && by_handle)
+        return error_invalid("The shape of indices (%s) must be a prefix of the shape of updates (%s)", shape_text(i).text,
+                             shape_text(u).text);
     return error_invalid(
         "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got updates.shape "
         "%s, indices.shape %s, params.shape %s",
@@ -206,7 +209,7 @@ static Error *check_rows(const Tensor *params, const Tensor *indices, const Tens
 
 static Error *scatter_rows(KernelContext *k, Tensor *params, const Tensor *indices, const Tensor *updates) {
     const ScatterState *s = k->state;
-    Error *err = check_rows(params, indices, updates);
+    Error *err = check_rows(params, indices, updates, str_starts(k->node->op, STR("Resource")));
     if (err) return err;
     int64_t rows = params->shape.dims[0], width = shape_prod(&params->shape, 1, params->shape.rank);
     for (int64_t i = 0; i < indices->count; i++) {

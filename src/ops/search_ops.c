@@ -79,8 +79,10 @@ typedef void CrossFn(const void *a, const void *b, void *to, int64_t rows);
 static Error *search(KernelContext *k, bool upper) {
     static SearchFn *const fns[DT_COUNT] = {REAL_TYPES(search)};
     const Tensor *sorted = k->in[0], *values = k->in[1];
-    if (sorted->shape.rank != 2) return error_invalid("sorted input argument must be a matrix");
-    if (values->shape.rank != 2) return error_invalid("values input argument must be a matrix");
+    for (int i = 0; i < 2; i++) {
+        if (k->in[i]->shape.rank != 2)
+            return error_invalid("Shape must be rank 2 but is rank %d for `%s` argument", k->in[i]->shape.rank, i ? "values" : "sorted_inputs");
+    }
     if (sorted->shape.dims[0] != values->shape.dims[0])
         return error_invalid("Leading dim_size of both tensors must match.");
     if (!fns[sorted->dtype])
@@ -115,6 +117,14 @@ static Error *run_cross(KernelContext *k) {
 
 /* ---- UnravelIndex ---- */
 
+static Error *dims_overflow(const Tensor *dims) {
+    StrBuf text = {0};
+    for (int64_t d = 0; d < dims->count; d++) strbuf_addf(&text, "%s%lld", d ? " " : "", (long long)index_at(dims, d));
+    Error *err = error_invalid("Input dims product is causing integer overflow: (%s)", strbuf_str(&text).ptr);
+    strbuf_clear(&text);
+    return err;
+}
+
 static Error *run_unravel(KernelContext *k) {
     const Tensor *indices = k->in[0], *dims = k->in[1];
     if (indices->shape.rank > 1)
@@ -129,11 +139,11 @@ static Error *run_unravel(KernelContext *k) {
         if (index_at(dims, d) < 0)
             return error_invalid("Input dims cannot be negative. Got dim = %lld at index %lld",
                                  (long long)index_at(dims, d), (long long)d);
-        if (__builtin_mul_overflow(limit, index_at(dims, d), &limit))
-            return error_invalid("Input dims product is causing integer overflow");
+        if (__builtin_mul_overflow(limit, index_at(dims, d), &limit) || (dims->dtype == DT_INT32 && limit > INT32_MAX))
+            return dims_overflow(dims);
     }
     for (int64_t i = 0; i < n; i++)
-        if (index_at(indices, i) < 0 || index_at(indices, i) >= limit)
+        if (index_at(indices, i) >= limit) /* negative ones are divided like others, as in TensorFlow */
             return error_invalid("index is out of bound as with dims");
     Shape shape = indices->shape.rank ? shape_matrix(rank, n) : shape_vector(rank);
     Tensor *out = kernel_output(k, 0, &shape);

@@ -312,15 +312,31 @@ static int64_t group_end(const SparseView *v, int64_t from, int rank) {
     return to;
 }
 
+static Error *distance_shape(const Tensor *shape) {
+    for (int64_t i = 0; i < shape->count; i++) {
+        if (index_at(shape, i) < 0) return error_invalid("Dimension %lld must be >= 0", (long long)index_at(shape, i));
+    }
+    return NULL;
+}
+
 static Error *distance_views(KernelContext *k, SparseView *h, SparseView *t) {
-    Error *err = sparse_view("hypothesis_", k->in[0], k->in[1], k->in[2], h);
-    if (!err) err = sparse_view("truth_", k->in[3], k->in[4], k->in[5], t);
-    if (!err && h->shape.rank != t->shape.rank)
-        err = error_invalid("Expected hypothesis_shape.NumElements == truth_shape.NumElements, but found %d and %d",
-                            h->shape.rank, t->shape.rank);
+    const Tensor *of_h = k->in[2], *of_t = k->in[5];
+    for (int i = 0; i < 6; i += 3) {
+        const Shape *indices = &k->in[i]->shape;
+        const char *name = i ? "truth" : "hypothesis";
+        if (indices->rank == 2 && k->in[i + 2]->count != indices->dims[1])
+            return error_invalid("Expected %s_shape.NumElements == #cols(%s_indices), their shapes are: %s and %s", name, name,
+                                 shape_text(&k->in[i + 2]->shape).text, shape_text(indices).text);
+    }
+    if (of_h->count != of_t->count)
+        return error_invalid("Expected truth and hypothesis to have matching ranks, but their shapes are: %s and %s",
+                             shape_text(&of_t->shape).text, shape_text(&of_h->shape).text);
+    Error *err = distance_shape(of_h);
+    if (!err) err = distance_shape(of_t);
+    if (!err) err = sparse_view("hypothesis_", k->in[0], k->in[1], of_h, h);
+    if (!err) err = sparse_view("truth_", k->in[3], k->in[4], of_t, t);
     if (!err && h->shape.rank < 1) err = error_invalid("hypothesis_shape must have at least one dimension");
-    if (!err) err = sparse_check_inside(h);
-    return err ? err : sparse_check_inside(t);
+    return err;
 }
 
 static Error *run_edit_distance(KernelContext *k) {
@@ -340,7 +356,12 @@ static Error *run_edit_distance(KernelContext *k) {
         int order = i == h.nnz ? 1 : j == t.nnz ? -1 : sparse_compare(x, y, rank);
         int64_t i_end = order <= 0 ? group_end(&h, i, rank) : i, j_end = order >= 0 ? group_end(&t, j, rank) : j,
                 flat = 0;
-        for (int d = 0; d < rank; d++) flat = flat * shape.dims[d] + (order <= 0 ? x : y)[d];
+        for (int d = 0; d < rank; d++) /* of what a client gave: may wrap */
+            flat = (int64_t)((uint64_t)flat * (uint64_t)shape.dims[d] + (uint64_t)(order <= 0 ? x : y)[d]);
+        if (flat < 0 || flat >= out->count)
+            return error_internal(
+                "Got an inner product %lld which would require writing to outside of the buffer for the output tensor (max elements %lld)",
+                (long long)flat, (long long)out->count);
         float value = (float)distance(h.values, i, i_end, t.values, j, j_end);
         if (normalize) value = j_end > j ? value / (float)(j_end - j) : INFINITY;
         tensor_f32(out)[flat] = value;

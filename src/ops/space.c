@@ -109,7 +109,7 @@ static Error *read_blocks(KernelContext *k, const char *what, BlockMove *m) {
     const SpaceState *st = k->state;
     bool square = k->input_count == 2;
     const Tensor *x = k->in[0], *shape = square ? NULL : k->in[1], *pads = k->in[k->input_count - 1];
-    if (square && x->shape.rank != 4) return error_invalid("Input rank should be 4 instead of %d", x->shape.rank);
+    if (square && x->shape.rank != 4) return error_invalid("Input rank should be: 4instead of: %d", x->shape.rank);
     if (shape && shape->shape.rank != 1) {
         return error_invalid("block_shape rank should be 1 instead of %d", shape->shape.rank);
     }

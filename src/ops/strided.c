@@ -31,7 +31,7 @@ static Error *set_dim(SliceSpec *spec, int d, const Entry *e) {
         if (e->stride < 0) return error_invalid("only stride 1 allowed on non-range indexing.");
         int64_t at = e->begin < 0 ? e->begin + size : e->begin;
         if (at < 0 || at >= size)
-            return error_invalid("slice index %lld of dimension %d out of bounds.", (long long)e->begin, d);
+            return error_invalid("slice index %lld of dimension %d out of bounds.", (long long)at, d);
         spec->start[d] = at;
         spec->picked.dims[d] = 1;
         return NULL;
@@ -67,7 +67,8 @@ static Error *take_whole(SliceSpec *spec, int *d, int upto) {
 
 static Error *take_entry(SliceSpec *spec, int *d, const Entry *e) {
     if (*d >= spec->source.rank)
-        return error_invalid("Index out of range using input dim %d; input has only %d dims", *d, spec->source.rank);
+        return spec->source.rank == 0 ? error_invalid("Attempting to slice scalar input.")
+                                      : error_invalid("Index out of range using input dim %d; input has only %d dims", *d, spec->source.rank);
     Error *err = set_dim(spec, *d, e);
     if (!err && !e->shrink) err = add_final(spec, spec->picked.dims[*d]);
     (*d)++;

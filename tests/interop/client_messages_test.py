@@ -18,6 +18,17 @@ def zeros(*shape):
     return np.zeros(shape, np.float32)
 
 
+def longs(*values):
+    return np.array(values, np.int64)
+
+
+def made():
+    """The handle of a variable that has a value when it is used."""
+    handle = R.VarHandleOp(dtype=tf.float32, shape=[4, 2], shared_name="made")
+    with tf.control_dependencies([R.AssignVariableOp(resource=handle, value=tf.zeros([4, 2]))]):
+        return tf.identity(handle)
+
+
 def true(*shape):
     return np.ones(shape, bool)
 
@@ -70,6 +81,16 @@ CALLS = {
     "HistogramFixedWidth": (op("HistogramFixedWidth", "values", "value_range", "nbins"), [(zeros(4), zeros(3), np.int32(5)), (zeros(4), ints(1, 0).astype(np.float32), np.int32(5)), (zeros(4), ints(0, 1).astype(np.float32), ints(2, 3))]),
     "Bincount": (op("Bincount", "arr", "size", "weights"), [(ints(1, 2), np.int32(-1), zeros(0)), (ints(-1, 2), np.int32(3), zeros(0)), (ints(1, 2), np.int32(3), zeros(3))]),
     "Cross": (op("Cross", "a", "b"), [(zeros(), zeros()), (zeros(2, 2), zeros(2, 2)), (zeros(3), zeros(2, 3))]),
+    "EditDistance": (op("EditDistance", "hypothesis_indices", "hypothesis_values", "hypothesis_shape", "truth_indices", "truth_values", "truth_shape"), [
+        (longs([0, 0]), longs(1), shape, longs([0, 0]), longs(1), longs(1, 1)) for shape in (longs(1, 1, 1), longs(-1, 2), longs(1, 1))] + [(longs([5, 0]), longs(1), longs(1, 1), longs([0, 0]), longs(1), longs(1, 1))]),
+    "StridedSlice": (op("StridedSlice", "input", "begin", "end", "strides", shrink_axis_mask=1), [(x, ints(at), ints(at + 1), ints(1)) for x, at in ((zeros(3), -4), (zeros(3), 3), (zeros(), 0), (zeros(3), -1))]),
+    "UnravelIndex": (op("UnravelIndex", "indices", "dims"), [(ints(at), ints(*dims)) for at, dims in ((5, (2, 3)), (6, (2, 3)), (-1, (2, 3)), (0, (2, 0)), (0, (-2, 3)), (1, (65536, 65536)))]),
+    "LowerBound": (op("LowerBound", "sorted_inputs", "values"), [(zeros(3), zeros(1)), (zeros(1, 3), zeros(1)), (zeros(2, 3), zeros(3, 1))]),
+    "MatrixSetDiagV3": (op("MatrixSetDiagV3", "input", "diagonal", "k"), [(zeros(2, 3), zeros(2), np.int32(7)), (zeros(2, 3), zeros(), np.int32(0)), (zeros(2, 3), zeros(2), ints()), (zeros(2, 3), zeros(3), np.int32(0))]),
+    "MatrixDiagPartV3": (op("MatrixDiagPartV3", "input", "k", "padding_value"), [(zeros(2, 3), np.int32(7), zeros()), (zeros(2, 3), np.int32(0), zeros(2)), (zeros(2, 3), ints(), zeros()), (zeros(2, 3), ints(1, 0), zeros())]),
+    "MatrixBandPart": (op("MatrixBandPart", "input", "num_lower", "num_upper"), [(zeros(2, 3), longs(1, 1), np.int64(0)), (zeros(2, 3), np.int64(5), np.int64(0)), (zeros(3), np.int64(0), np.int64(0))]),
+    "SpaceToBatch": (op("SpaceToBatch", "input", "paddings", block_size=2), [(zeros(1, 4, 4), ints([0, 0], [0, 0])), (zeros(1, 3, 4, 1), ints([0, 0], [0, 0]))]),
+    "ResourceScatterAdd": (lambda i, u: R.ResourceScatterAdd(resource=made(), indices=i, updates=u), [(ints(0, 1), zeros(3, 2)), (ints(0, 9), zeros(2, 2))]),
     "DecodeRaw": (op("DecodeRaw", "bytes", out_type=tf.int16), [(np.array([b"ab", b"abcd"], object),), (np.array([b"abc"], object),)]),
     "FloorDiv": (op("FloorDiv", "x", "y"), [(ints(1), ints(0)), (ints(1, 2, 3), ints(1, 2))]),
     "TruncateDiv": (op("TruncateDiv", "x", "y"), [(ints(1), ints(0))]),

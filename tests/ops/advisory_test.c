@@ -31,7 +31,6 @@ static const struct {
     {"ExtractVolumePatches: huge ksizes", "INVALID_ARGUMENT", "TensorFlow's depth overflows to a small one"},
     {"ParallelConcat: shape that overflows", "OK", "the attribute is a hint, the shapes of the inputs decide"},
     {"ImmutableConst: shape", "PERMISSION_DENIED", "a task maps no files into memory for a client"},
-    {"EditDistance: negative indices", "INVALID_ARGUMENT", "indices are checked one by one"},
     {"SparseReduceSum: indices out of range", "INVALID_ARGUMENT", "indices are checked one by one"},
     {"SparseConcat: shapes that overflow", "INVALID_ARGUMENT", "the caller's fault, not ours"},
     {"SampleDistortedBoundingBox: image_size of zeros", "INVALID_ARGUMENT", "there is nothing to cut from"},
