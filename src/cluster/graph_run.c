@@ -124,10 +124,11 @@ static void taken(void *arg, Error *err, Tensor *value, bool is_dead) {
     *(Taken *)arg = (Taken){err, value, is_dead, true};
 }
 
-static Error *not_valid(Str key) {
+/* In the words of both of TensorFlow's sessions: that over a cluster names the key, that in one process the position. */
+static Error *not_valid(Str key, int position) {
     RendezvousKey parts = {0};
     rendezvous_key_parse(key, &parts);
-    return error_internal("The tensor returned for %.*s was not valid.", STR_ARG(parts.edge));
+    return error_internal("The tensor returned for %.*s was not valid. Retval[%d] does not have value", STR_ARG(parts.edge), position);
 }
 
 static Error *take_values(GraphRun *run, RunGraphResult *result) {
@@ -142,7 +143,7 @@ static Error *take_values(GraphRun *run, RunGraphResult *result) {
         if (t.err)
             err = t.err;
         else if (!t.came || t.is_dead)
-            err = not_valid(run->recv_keys[i]);
+            err = not_valid(run->recv_keys[i], i);
     }
     return err;
 }
@@ -290,7 +291,7 @@ static void partial_advance(PartialCall *c, Error *err) {
 
 static void partial_value(void *arg, Error *err, Tensor *value, bool is_dead) {
     struct PartialKey *k = arg;
-    if (!err && is_dead) err = not_valid(str_of(k->key));
+    if (!err && is_dead) err = not_valid(str_of(k->key), 0);
     k->call->result.values[k->index] = value;
     partial_advance(k->call, err);
 }

@@ -68,14 +68,14 @@ static Error *check_partial(PartialRun *p, const RunSignature *call, Str *send_k
     const RunSignature *all = &p->graph->signature;
     for (int i = 0; i < call->feed_count; i++) {
         int at = find_name(all->feeds, all->feed_count, call->feeds[i]);
-        if (at < 0) return error_invalid("The feed %.*s was not declared in partial_run_setup", STR_ARG(call->feeds[i]));
+        if (at < 0) return error_invalid("The feed %.*s was not specified in partial_run_setup.", STR_ARG(call->feeds[i]));
         if (p->fed[at]) return error_invalid("The feed %.*s has already been fed.", STR_ARG(call->feeds[i]));
         p->fed[at] = true;
         send_keys[i] = p->graph->feed_keys[at];
     }
     for (int i = 0; i < call->fetch_count; i++) {
         int at = find_name(all->fetches, all->fetch_count, call->fetches[i]);
-        if (at < 0) return error_invalid("The fetch %.*s was not declared in partial_run_setup", STR_ARG(call->fetches[i]));
+        if (at < 0) return error_invalid("The fetch %.*s was not specified in partial_run_setup.", STR_ARG(call->fetches[i]));
         if (p->fetched[at]) return error_invalid("The fetch %.*s has already been fetched.", STR_ARG(call->fetches[i]));
         for (int f = 0; f < all->feed_count; f++)
             if (p->graph->computable[at * all->feed_count + f] && !p->fed[f])

@@ -293,7 +293,7 @@ Error *step_run_round(StepRun *run, const StepRound *round) {
     if (round->step_stats) rpc_logging_start(&run->session->tasks, run->graph);
     step_run_start(run, round, wake_waiter, &w);
     if (timeout_ms > 0 && !latch_wait_for(&w.latch, timeout_ms))
-        step_run_cancel(run, error_new(CODE_DEADLINE_EXCEEDED, "Timed out waiting for the step: %lld ms have passed", (long long)timeout_ms));
+        step_run_cancel(run, error_new(CODE_DEADLINE_EXCEEDED, "Timed out waiting for notification: the step took more than %lld ms", (long long)timeout_ms));
     latch_wait(&w.latch);
     latch_clear(&w.latch);
     if (!w.err && round->step_stats) rpc_logging_fetch(&run->session->tasks, run->graph, run->id, round->step_stats);

@@ -110,7 +110,7 @@ static Error *init_make(const Node *node, void *state) {
     for (int i = 0; i < shape_count; i++) {
         bool known = s->shapes[i].rank >= 0;
         for (int d = 0; d < s->shapes[i].rank; d++) known = known && s->shapes[i].dims[d] >= 0;
-        if (!known) return error_invalid("Shape of component %d of the barrier must be fully defined", i);
+        if (!known) return error_invalid("Shape %s is not fully defined", shape_text(&s->shapes[i]).text);
     }
     if (!shape_count) {
         free(s->shapes);
@@ -255,16 +255,22 @@ static Error *check_insert(const Barrier *b, const Tensor *keys, const Tensor *v
     return NULL;
 }
 
-static Error *check_open_locked(const Barrier *b, const Tensor *keys) {
+static Error *check_open_locked(const Barrier *b, const Tensor *keys, int64_t component) {
     if (!b->closed) return NULL;
-    int64_t fresh = 0;
-    for (int64_t i = 0; i < keys->count; i++) fresh += !strmap_get(&b->incomplete, tstring_str(&tensor_str(keys)[i]));
-    if (!b->cancelled && !fresh) return NULL;
-    return error_new(
-        CODE_CANCELLED,
-        "Barrier %s is closed.  Pending enqueues cancelled: %d.  Number of new insertions: %lld.  Number of "
-        "incomplete keys: %zu.",
-        b->name, b->cancelled, (long long)fresh, b->incomplete.count);
+    Str fresh = STR("");
+    int64_t fresh_count = 0;
+    for (int64_t i = 0; i < keys->count; i++) {
+        Str key = tstring_str(&tensor_str(keys)[i]);
+        if (strmap_get(&b->incomplete, key)) continue;
+        if (!fresh_count++) fresh = key;
+    }
+    if (b->cancelled)
+        return error_new(CODE_CANCELLED, "Barrier %s is closed.  Pending enqueues cancelled: 1.  Number of new insertions: %lld.  Number of incomplete keys: %zu.", b->name,
+                         (long long)fresh_count, b->incomplete.count);
+    if (!fresh_count) return NULL;
+    return error_new(CODE_CANCELLED,
+                     "Barrier %s is closed, but attempted to insert a brand new key: %.*s.  Pending enqueues cancelled: 0.  Insertion index: %lld.  Number of incomplete keys: %zu.",
+                     b->name, STR_ARG(fresh), (long long)component, b->incomplete.count);
 }
 
 static Error *row_copy(const Tensor *values, int64_t i, Tensor **out) {
@@ -289,7 +295,7 @@ static Error *run_insert(KernelContext *k) {
     if (!err) {
         Partial *ready = NULL, **end = &ready;
         pthread_mutex_lock(&b->mutex);
-        err = check_open_locked(b, keys);
+        err = check_open_locked(b, keys, component);
         for (int64_t i = 0; !err && i < keys->count; i++) {
             Tensor *row;
             err = row_copy(values, i, &row);

@@ -116,10 +116,10 @@ static Error *make_init(const Node *node, MakeState *s, QueueKind kind) {
     if (err) return err;
     if (kind == QUEUE_PRIORITY) add_priority(s, &type_count, &shape_count);
     if (shape_count && shape_count != type_count)
-        return error_invalid("shapes and component_types of a queue must have the same length: %d vs. %d", shape_count,
-                             type_count);
+        return error_invalid("Different number of component types: %d types, %d shapes of a queue", type_count,
+                             shape_count);
     if (!shape_count && kind == QUEUE_PADDING)
-        return error_invalid("PaddingFIFOQueue needs the shapes of its %d components", type_count);
+        return error_invalid("Shapes must be provided for all components, but received %d dtypes and 0 shapes.", type_count);
     for (int i = 0; i < shape_count; i++) {
         const PartialShape *p = &s->shapes[i];
         bool known = p->rank >= 0;

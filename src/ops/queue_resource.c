@@ -118,7 +118,7 @@ static char *shapes_text(const PartialShape *shapes, int n) {
 
 Error *queue_check_spec(const Queue *q, const QueueSpec *spec) {
     if (spec->kind != q->kind)
-        return error_invalid("Expected %s, found %s", queue_kind_name(q->kind), queue_kind_name(spec->kind));
+        return error_invalid("Expected %s, found %sV2", queue_kind_name(q->kind), queue_kind_name(spec->kind));
     int64_t capacity = spec->capacity < 0 ? INT64_MAX : spec->capacity;
     if (capacity != q->capacity)
         return error_invalid("Shared queue '%s' has capacity %lld but requested capacity was %lld", q->name,
@@ -321,8 +321,8 @@ void queue_dequeue(Queue *q, Cancel *cancel, QueueDone *done, void *arg) {
 }
 
 /* Rows are stacked, so their shapes must be known. */
-static Error *check_many(const Queue *q, int64_t n) {
-    if (n < 0) return error_invalid("DequeueManyOp requested %lld < 0 elements", (long long)n);
+static Error *check_many(const Queue *q, int64_t n, bool up_to) {
+    if (n < 0) return error_invalid("%s requested %lld < 0 elements", up_to ? "DequeueUpToOp" : "DequeueManyOp", (long long)n);
     if (!q->shapes)
         return error_invalid("%s's DequeueMany and DequeueUpTo require the components to have specified shapes.",
                              queue_kind_name(q->kind));
@@ -332,7 +332,7 @@ static Error *check_many(const Queue *q, int64_t n) {
 
 void queue_dequeue_many(Queue *q, int64_t n, bool up_to, Cancel *cancel, QueueDone *done, void *arg) {
     QueueOp *op = queue_op_new(q, done, arg);
-    op->waiter.error = check_many(q, n);
+    op->waiter.error = check_many(q, n, up_to);
     op->batch = true;
     op->up_to = up_to;
     op->wanted = n;

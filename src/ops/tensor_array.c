@@ -107,13 +107,12 @@ static TensorArray *array_new(Str name, DataType dtype, const PartialShape *shap
 /* ---- One element; the mutex is held ---- */
 
 static Error *write_locked(TensorArray *a, int64_t i, Tensor *value) {
-    if (value->dtype != a->dtype)
-        return error_invalid("TensorArray %s: Could not write to TensorArray index %lld because the value dtype is %s but TensorArray dtype is %s.", a->name, (long long)i,
-                             dtype_name(value->dtype), dtype_name(a->dtype));
+    if (value->dtype != a->dtype) return error_invalid("TensorArray dtype is %s but Op is trying to write dtype %s.", dtype_name(a->dtype), dtype_name(value->dtype));
     if (i < 0 || i >= MAX_ELEMENTS || (i >= a->count && !a->dynamic_size))
         return error_invalid("TensorArray %s: Tried to write to index %lld but array is not resizeable and size is: %lld", a->name, (long long)i, (long long)a->count);
     if (!partial_shape_matches(&a->shape, &value->shape))
-        return error_invalid("TensorArray %s: Could not write to TensorArray index %lld because the value shape is %s which is incompatible with the TensorArray's inferred element shape: %s",
+        return error_invalid("TensorArray %s: Could not write to TensorArray index %lld because the value shape is %s which is incompatible with the TensorArray's inferred element shape: %s "
+                             "(consider setting infer_shape=False).",
                              a->name, (long long)i, shape_text(&value->shape).text, shape_text(&a->shape).text);
     if (a->identical_shapes) a->shape = value->shape;
     if (i >= a->count) resize_locked(a, i + 1);
@@ -121,16 +120,16 @@ static Error *write_locked(TensorArray *a, int64_t i, Tensor *value) {
     if (item->cleared) return error_invalid("TensorArray %s: Could not write to TensorArray index %lld because it has already been read.", a->name, (long long)i);
     if (item->written && !a->is_grad)
         return error_invalid("TensorArray %s: Could not write to TensorArray index %lld because it has already been written to.", a->name, (long long)i);
+    const RowMath *math = row_math(a->dtype);
+    if (!partial_shape_matches(&item->shape, &value->shape) || (item->written && (!math || !math->add)))
+        return error_invalid("TensorArray %s: Could not aggregate to TensorArray index %lld because the existing shape is %s but the new input shape is %s.", a->name, (long long)i,
+                             shape_text(&item->shape).text, shape_text(&value->shape).text);
     if (!item->written) {
         item->value = tensor_ref(value);
         item->shape = value->shape;
         item->written = true;
         return NULL;
     }
-    const RowMath *math = row_math(a->dtype);
-    if (!shape_eq(&item->value->shape, &value->shape) || !math || !math->add)
-        return error_invalid("TensorArray %s: Could not aggregate to TensorArray index %lld because the existing shape is %s but the new input shape is %s.", a->name, (long long)i,
-                             shape_text(&item->value->shape).text, shape_text(&value->shape).text);
     Tensor *sum = NULL;
     Error *err = tensor_copy(item->value, &sum);
     if (err) return err;
@@ -149,12 +148,16 @@ static Error *read_locked(TensorArray *a, int64_t i, Tensor **out) {
                              (long long)i);
     if (!item->written) {
         Tensor *none = NULL, *stacked = NULL;
-        Error *err = tensors_stack(&none, 1, a->dtype, &item->shape, &stacked);
+        PartialShape shape = item->shape; /* that of the array may have become known since */
+        Error *err = partial_shape_merge(&shape, &a->shape);
+        if (!err && partial_shape_is_full(&shape) && a->dtype == DT_STRING) return error_invalid("tensor_array::TensorSetZero type not supported: string");
+        if (!err) err = tensors_stack(&none, 1, a->dtype, &shape, &stacked);
         if (err) {
             error_free(err);
             return error_invalid("TensorArray %s: Could not read from TensorArray index %lld.  Furthermore, the element shape is not fully defined: %s.  It is possible you are working with a "
-                                 "resizeable TensorArray and stop_gradients is not allowing the gradients to be written.",
-                                 a->name, (long long)i, shape_text(&item->shape).text);
+                                 "resizeable TensorArray and stop_gradients is not allowing the gradients to be written.  If you set the full "
+                                 "element_shape property on the forward TensorArray, the proper all-zeros tensor will be returned instead of incurring this error.",
+                                 a->name, (long long)i, shape_text(&shape).text);
         }
         err = tensor_row(stacked, 0, out);
         tensor_unref(stacked);
@@ -225,7 +228,8 @@ static Error *run_array(KernelContext *k) {
     const ArrayState *s = k->state;
     int64_t count = 0;
     Error *err = kernel_scalar_int(k, 0, &count);
-    if (!err && (count < 0 || count > MAX_ELEMENTS)) err = error_invalid("Size should be in [0, %d], got %lld", MAX_ELEMENTS, (long long)count);
+    if (!err && count < 0) err = error_invalid("Size should be >= 0.");
+    if (!err && count > MAX_ELEMENTS) err = error_invalid("Size should be at most %d, got %lld", MAX_ELEMENTS, (long long)count);
     if (err) return err;
     char *name = xasprintf("%.*s_%lld", STR_ARG(s->name.len ? s->name : k->node->name), (long long)atomic_fetch_add(&counter, 1));
     TensorArray *a = array_new(str_of(name), s->dtype, &s->shape, count);
@@ -241,6 +245,7 @@ static Error *run_array(KernelContext *k) {
 
 typedef struct GradArg {
     TensorArray *forward;
+    const char *name;
     Shape prefix; /* of the shapes of its elements */
 } GradArg;
 
@@ -257,7 +262,7 @@ static Error *create_grad(void *arg, Resource **out) {
         if (s->rank + g->prefix.rank > SHAPE_MAX_RANK) return error_invalid("Shapes of %d dimensions are not supported", s->rank + g->prefix.rank);
     }
     PartialShape shape = prepended(&g->prefix, forward->shape);
-    TensorArray *a = array_new(str_of(forward->name), forward->dtype, &shape, forward->count);
+    TensorArray *a = array_new(str_of(g->name), forward->dtype, &shape, forward->count);
     for (int64_t i = 0; i < a->count; i++) a->items[i].shape = prepended(&g->prefix, forward->items[i].shape);
     a->is_grad = true;
     a->identical_shapes = forward->identical_shapes;
@@ -277,6 +282,7 @@ static Error *run_grad(KernelContext *k) {
     if (!forward->is_grad) forward->dynamic_size = false; /* its size is fixed from now on */
     char *name = xasprintf("%s@%.*s", forward->name, STR_ARG(source));
     Resource *grad = NULL;
+    arg.name = name;
     err = resource_find_or_create(kernel_step_resources(k), STR(""), str_of(name), &tensor_array_type, create_grad, &arg, &grad);
     let_go(forward);
     if (!err) {
@@ -303,7 +309,7 @@ static Error *run_write(KernelContext *k) {
 
 static Error *check_type(const TensorArray *a, DataType wanted) {
     if (a->dtype == wanted) return NULL;
-    return error_invalid("TensorArray dtype is %s but op requested dtype %s.", dtype_name(a->dtype), dtype_name(wanted));
+    return error_invalid("TensorArray dtype is %s but Op requested dtype %s.", dtype_name(a->dtype), dtype_name(wanted));
 }
 
 static Error *run_read(KernelContext *k) {
@@ -318,6 +324,24 @@ static Error *run_read(KernelContext *k) {
     let_go(a);
     if (!err) kernel_set_output(k, 0, value);
     return err;
+}
+
+/* Elements that are joined have one shape, but for the first `skip` dimensions; none at all have to know it from elsewhere. */
+static Error *check_joined(Tensor *const *items, int64_t n, const PartialShape *known, int skip) {
+    if (n == 0 && !partial_shape_is_full(known))
+        return error_unimplemented("TensorArray has size zero, but %s %s is not fully defined. Currently only static shapes are supported when %s zero-size TensorArrays.",
+                                   skip ? "element_shape_except0" : "element shape", shape_text(known).text, skip ? "concatenating" : "packing");
+    Shape first = {0};
+    for (int64_t i = 0; i < n; i++) {
+        Shape s = items[i]->shape;
+        if (s.rank < skip) return error_invalid("Concat saw a scalar shape at index %lld but requires at least vectors.  Did you mean to call pack?", (long long)i);
+        if (skip) shape_remove_dim(&s, 0);
+        if (i == 0) first = s;
+        if (!shape_eq(&first, &s))
+            return error_invalid("TensorArray has inconsistent shapes.  Index 0 has %sshape: %s but index %lld has %sshape: %s", skip ? "(excepting dimension 0) " : "", shape_text(&first).text,
+                                 (long long)i, skip ? "(excepting dimension 0) " : "", shape_text(&s).text);
+    }
+    return NULL;
 }
 
 /* Reads several elements; *items is the caller's to free with clear_items. */
@@ -346,6 +370,7 @@ static Error *gather(KernelContext *k, const Tensor *indices) {
     if (!err) err = partial_shape_merge(&shape, &a->shape);
     if (!err) err = read_many_locked(a, indices, n, items);
     let_go(a);
+    if (!err) err = check_joined(items, n, &shape, 0);
     if (!err) err = tensors_stack(items, n, kernel_output_type(k, 0), &shape, &out);
     if (!err) kernel_set_output(k, 0, out);
     clear_items(items, n);
@@ -378,11 +403,15 @@ static Error *run_scatter(KernelContext *k) {
     const Tensor *indices = k->in[1], *value = k->in[2];
     TensorArray *a = NULL;
     if (indices->shape.rank != 1) return error_invalid("Expected indices to be a vector, but received shape: %s", shape_text(&indices->shape).text);
-    if (value->shape.rank < 1 || value->shape.dims[0] != indices->count)
-        return error_invalid("Expected len(indices) == values.shape[0], but saw: %lld vs. %s", (long long)indices->count, shape_text(&value->shape).text);
+    if (value->shape.rank < 1) return error_invalid("Expected value to be at least a vector, but received shape: %s", shape_text(&value->shape).text);
+    if (value->shape.dims[0] != indices->count)
+        return error_invalid("Expected len(indices) == values.shape[0], but saw: %lld vs. %lld", (long long)indices->count, (long long)value->shape.dims[0]);
+    int64_t last = -1;
+    for (int64_t i = 0; i < indices->count; i++) last = tensor_index(indices, i) > last ? tensor_index(indices, i) : last;
     Error *err = take_array(k, &a);
     if (err) return err;
-    err = scatter_locked(a, indices, value);
+    if (last >= a->count && !a->dynamic_size) err = error_invalid("Max scatter index must be < array size (%lld vs. %lld)", (long long)last, (long long)a->count);
+    if (!err) err = scatter_locked(a, indices, value);
     let_go(a);
     kernel_set_output(k, 0, tensor_ref(k->in[3]));
     return err;
@@ -414,6 +443,7 @@ static Error *run_concat(KernelContext *k) {
     err = check_type(a, kernel_output_type(k, 0));
     if (!err) err = read_many_locked(a, NULL, n, items);
     let_go(a);
+    if (!err) err = check_joined(items, n, &rest, 1);
     if (!err) err = tensors_concat(items, n, kernel_output_type(k, 0), &rest, &out, &lengths);
     clear_items(items, n);
     if (err) {

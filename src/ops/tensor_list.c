@@ -207,7 +207,7 @@ Error *kernel_partial_shape(KernelContext *k, int i, PartialShape *out) {
 
 /* ---- Stacking ---- */
 
-static bool is_known(const PartialShape *s) {
+bool partial_shape_is_full(const PartialShape *s) {
     if (s->rank < 0) return false;
     for (int d = 0; d < s->rank; d++)
         if (s->dims[d] < 0) return false;
@@ -220,7 +220,7 @@ Error *tensors_stack(Tensor *const *items, int64_t n, DataType dtype, const Part
     for (int64_t i = 0; !err && i < n; i++)
         if (items[i]) err = partial_shape_merge(&element, &items[i]->shape);
     if (err) return err;
-    if (!is_known(&element)) return error_invalid("Tried to stack elements of an empty list with non-fully-defined element_shape: %s", shape_text(&element).text);
+    if (!partial_shape_is_full(&element)) return error_invalid("Tried to stack elements of an empty list with non-fully-defined element_shape: %s", shape_text(&element).text);
     if (element.rank == SHAPE_MAX_RANK) return error_invalid("Stacked tensors would have %d dimensions", element.rank + 1);
     Shape whole = element;
     shape_insert_dim(&whole, 0, n);
@@ -250,7 +250,7 @@ Error *tensors_concat(Tensor *const *items, int64_t n, DataType dtype, const Par
         if (err) return error_wrap(err, "Concat: element %lld", (long long)i);
         total += items[i]->shape.dims[0];
     }
-    if (!is_known(&row)) return error_invalid("All except the first dimension must be fully defined when concating an empty tensor list. element_shape: %s", shape_text(&row).text);
+    if (!partial_shape_is_full(&row)) return error_invalid("All except the first dimension must be fully defined when concating an empty tensor list. element_shape: %s", shape_text(&row).text);
     Shape whole = row, vector = shape_vector(n);
     shape_insert_dim(&whole, 0, total);
     Error *err = tensor_new(dtype, &whole, out);

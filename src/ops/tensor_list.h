@@ -32,6 +32,7 @@ void kernel_set_list(KernelContext *k, int o, TensorList *take);
 
 /* Merges what is known of two shapes; InvalidArgument when they clash. */
 Error *partial_shape_merge(PartialShape *into, const PartialShape *from) MUST_CHECK;
+bool partial_shape_is_full(const PartialShape *s); /* every dimension is known */
 /* A partial shape given as a tensor: a vector with -1 for unknown, or the scalar -1. */
 Error *kernel_partial_shape(KernelContext *k, int i, PartialShape *out) MUST_CHECK;
 

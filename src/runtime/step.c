@@ -14,6 +14,7 @@
 #include "base/float_mode.h"
 #include "base/memory.h"
 #include "base/spin.h"
+#include "runtime/node_trace.h"
 #include "runtime/step_internal.h"
 
 enum {
@@ -164,11 +165,8 @@ static void clear_running(Running *r) {
 
 static void record(Running *r) {
     const PlanNode *n = &r->step->plan->nodes[r->item.node];
-    NodeTiming t = {.node = n->node->name, .op = n->node->op, .label = STR(""), .device = str_of(n->device->name),
-                    .scheduled_ns = r->scheduled_ns, .start_ns = r->start_ns, .end_ns = clock_wall_ns()};
-    for (int i = 0; i < r->k.output_count; i++)
-        if (r->k.out[i]) t.output_bytes += (int64_t)tensor_bytes(r->k.out[i]);
-    step_stats_add(r->step->context->stats, &t);
+    NodeTiming t = {.device = str_of(n->device->name), .scheduled_ns = r->scheduled_ns, .start_ns = r->start_ns, .end_ns = clock_wall_ns()};
+    node_trace_add(r->step->context->stats, &r->k, t);
 }
 
 /* The kernel has run: outputs travel on, or the step fails. */

@@ -45,6 +45,7 @@ void step_stats_add(StepStats *s, const NodeTiming *t) {
     copy->op = arena_str(s->arena, t->op);
     copy->label = arena_str(s->arena, t->label);
     copy->device = arena_str(s->arena, t->device);
+    copy->tensors = arena_str(s->arena, t->tensors);
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -72,6 +73,7 @@ static void encode_node(const NodeTiming *t, StrBuf *out) {
         wire_put_bytes(out, 8, strbuf_str(&label));
         strbuf_clear(&label);
     }
+    strbuf_add(out, t->tensors);
     wire_put_uint(out, 9, (uint64_t)(t->scheduled_ns / 1000));
     wire_put_uint(out, 10, (uint64_t)t->thread);
     wire_put_uint(out, 13, (uint64_t)t->start_ns);

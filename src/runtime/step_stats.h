@@ -7,6 +7,7 @@
 typedef struct NodeTiming {
     Str node, op, label; /* label "" is made from node and op */
     Str device;
+    Str tensors; /* fields of NodeExecStats that describe outputs and memory, or "" */
     int64_t scheduled_ns, start_ns, end_ns; /* wall clock */
     int64_t output_bytes;
     int thread;

@@ -1,0 +1,146 @@
+"""What a client is told: the words of errors as TensorFlow has them, where programs look at them, and what a trace says of a node."""
+import re
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+from tensorflow.python.ops import data_flow_ops
+from tensorflow.python.ops import gen_control_flow_ops
+from tensorflow.python.ops import gen_data_flow_ops as flow_ops
+
+from client_programs import Failure, outcomes_of, program
+
+
+def fed(value, dtype=np.float32):
+    """A tensor of which the client knows nothing."""
+    return tf.placeholder_with_default(np.array(value, dtype), None)
+
+
+def array(size=3, **more):
+    return tf.TensorArray(tf.float32, size, name="rows", **more)
+
+
+def uneven():
+    return array(infer_shape=False).write(0, fed([[1, 2]])).write(1, fed([[1]])).write(2, fed([[3, 4]]))
+
+
+def partial_run(p, feeds, fetches):
+    a, b = tf.placeholder(tf.float32, [], "a"), tf.placeholder(tf.float32, [], "b")
+    c, d = tf.add(a, a, "c"), tf.add(b, b, "d")
+    handle = p.session.partial_run_setup([c], [a])
+    return p.session.partial_run(handle, {"c": c, "d": d}[fetches], {{"a": a, "b": b}[feeds]: 1})
+
+
+def after_close(p):
+    barrier = data_flow_ops.Barrier((tf.float32, tf.float32), shapes=((), ()))
+    p.session.run(barrier.insert_many(0, ["old"], [1.0]))
+    p.session.run(barrier.close())
+    return p.session.run(barrier.insert_many(0, ["new"], [1.0]))
+
+
+def another_kind(p):
+    p.session.run(tf.FIFOQueue(3, tf.int32, shared_name="kind").size())
+    return p.session.run(tf.RandomShuffleQueue(3, 0, tf.int32, shared_name="kind").size())
+
+
+ROWS = {
+    "switch": lambda p: gen_control_flow_ops.switch(1, fed([True, False], bool))[0],
+    "array of less than nothing": lambda p: array(fed(-1, np.int32)).flow,
+    "array read before it is written": lambda p: array(infer_shape=False).read(0),
+    "array written with another shape": lambda p: array(element_shape=[2]).write(0, fed([1])).flow,
+    "array written with another type": lambda p: flow_ops.tensor_array_write_v3(array().handle, 0, 5, 0.0),
+    "array read as another type": lambda p: flow_ops.tensor_array_read_v3(array().handle, 0, 0.0, tf.int32),
+    "array of uneven rows stacked": lambda p: uneven().stack(),
+    "array of uneven rows joined": lambda p: uneven().concat(),
+    "array of numbers joined": lambda p: array(1, infer_shape=False).write(0, fed(1)).concat(),
+    "array without rows stacked": lambda p: array(0).stack(),
+    "array without rows joined": lambda p: array(0).concat(),
+    "array scattered too far": lambda p: array().scatter([0, 3], fed([1, 2])).flow,
+    "array scattered unevenly": lambda p: array().scatter([0, 1], fed([1, 2, 3])).flow,
+    "array of words without some": lambda p: tf.TensorArray(tf.string, 2).write(0, "a").stack(),
+    "gradient of another shape": lambda p: array(infer_shape=False).write(0, fed([1, 2])).grad("g").write(0, fed([3])).flow,
+    "gradient read before it is written": lambda p: array(infer_shape=False).grad("g").read(0),
+    "part of a run: feed": lambda p: partial_run(p, "b", "c"),
+    "part of a run: fetch": lambda p: partial_run(p, "a", "d"),
+    "queue with less than nothing": lambda p: tf.FIFOQueue(3, tf.int32, shapes=[[]]).dequeue_up_to(fed(-1, np.int32)),
+    "padding queue without shapes": lambda p: flow_ops.padding_fifo_queue_v2([tf.int32], []),
+    "queue of another kind": another_kind,
+    "barrier after close": after_close,
+    "barrier of unknown rows": lambda p: flow_ops.barrier([tf.float32], [tf.TensorShape([None])]),
+}
+
+
+def words(failure):
+    """The text, without what differs from run to run: numbers of names, places."""
+    assert isinstance(failure, Failure), failure
+    text = re.sub(r"^Graph execution error:\s*|From /job:\S+:\s*", "", failure.text)
+    return failure.type, re.sub(r"_\d+|\b_\d+_", "_N", text).split("\n\t")[0].strip().rstrip(".")
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_errors_are_told_in_the_same_words(rill, reference, tmp_path, row):
+    def build(p):
+        def fetch():
+            fetches = ROWS[row](p)
+            return fetches if fetches is None else p.session.run(fetches)
+
+        p.attempt(fetch)
+
+    (expected,) = outcomes_of(build, reference, tmp_path / "tensorflow", "v1", {})
+    (got,) = outcomes_of(build, rill, tmp_path / "rill", "v1", {})
+    assert words(got) == words(expected)
+
+
+def test_a_dead_fetch_is_named_in_the_words_of_both_sessions(rill, graph):
+    dead, _ = gen_control_flow_ops.switch(1, tf.constant(True))
+    with tf.Session(rill) as session:
+        with pytest.raises(tf.errors.OpError, match=r"Switch:0 was not valid.*Retval\[0\] does not have value"):
+            session.run(dead)
+
+
+def test_a_step_that_takes_too_long_says_so(rill, graph):
+    with tf.Session(rill) as session:
+        # The client's own timer ends at about the same time; either may win.
+        with pytest.raises(tf.errors.DeadlineExceededError, match="Timed out waiting for notification|Deadline Exceeded"):
+            session.run(tf.FIFOQueue(1, tf.int32).dequeue(), options=tf.RunOptions(timeout_in_ms=200))
+
+
+@program()
+def test_rows_never_written_are_zeros_when_the_shape_is_known(p):
+    def write_two(**more):
+        return array(**more).write(0, fed([1, 2])).write(2, fed([3, 4]))
+
+    p.run(write_two().stack())
+    p.run(write_two().read(1))
+    p.run(write_two().concat())
+    p.run(write_two(infer_shape=False).stack())
+    p.run(tf.map_fn(lambda x: x[0] + x[1], (tf.constant([1.0, 2, 3]), fed([1, 2])), dtype=tf.float32))
+
+
+def traced(target, fetches, feeds):
+    metadata = tf.RunMetadata()
+    with tf.Session(target) as session:
+        session.run(tf.global_variables_initializer())
+        session.run(fetches, feeds, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=metadata)
+    return {n.node_name: n for d in metadata.step_stats.dev_stats for n in d.node_stats}
+
+
+def test_a_trace_tells_labels_outputs_and_memory(rill, reference, graph):
+    x = tf.placeholder(tf.float32, [2, 3], "x")
+    v = tf.get_variable("v", [3, 4], use_resource=False)
+    with tf.control_dependencies([x]):
+        one = tf.constant(1, name="one")
+    y = tf.placeholder(tf.int32, [3])
+    unique = tf.unique(y, name="unique")
+    fetches = [tf.matmul(x, v, name="product"), unique.y, tf.maximum(unique.idx, one, name="second")]
+    got, expected = (traced(target, fetches, {x: np.ones([2, 3]), y: [5, 5, 6]}) for target in (rill, reference))
+    for name in ("product", "unique", "v", "second"):
+        outputs = []
+        for node in (got[name], expected[name]):
+            outputs.append([(o.slot, o.tensor_description.dtype, [d.size for d in o.tensor_description.shape.dim],
+                             o.tensor_description.allocation_description.requested_bytes) for o in node.output])
+        assert outputs[0] == outputs[1] and outputs[1], name
+        label = expected[name].timeline_label.replace("_MklMatMul", "MatMul").replace("_arg_", "_recv_").replace("_0_0,", "_0,")
+        assert got[name].timeline_label == label
+    memory = got["product"].memory[0]
+    assert memory.allocator_name and memory.total_bytes == memory.peak_bytes == 2 * 4 * 4
