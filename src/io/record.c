@@ -274,6 +274,7 @@ struct RecordReader {
     InputStream *stream;
     char *record;
     size_t capacity;
+    Error *damage; /* of the record that could not be read: there is none after it */
 };
 
 Error *record_reader_open(const FileSystem *fs, const char *path, Compression compression, RecordReader **out) {
@@ -288,6 +289,7 @@ Error *record_reader_open(const FileSystem *fs, const char *path, Compression co
 void record_reader_close(RecordReader *r) {
     if (!r) return;
     input_stream_close(r->stream);
+    error_free(r->damage);
     free(r->record);
     free(r);
 }
@@ -297,7 +299,8 @@ uint64_t record_reader_position(const RecordReader *r) {
 }
 
 static Error *damaged(const RecordReader *r, const char *what, uint64_t at) {
-    return error_new(CODE_DATA_LOSS, "%s record at %llu in %s", what, (unsigned long long)at, r->stream->path);
+    bool cut = !strcmp(what, "truncated");
+    return error_new(CODE_DATA_LOSS, "%s record at %llu%s in %s", what, (unsigned long long)at, cut ? "' failed with Read less bytes than requested" : "", r->stream->path);
 }
 
 /* Grows in steps while bytes really come, so that a damaged length allocates nothing large. */
@@ -322,7 +325,7 @@ static Error *read_body(RecordReader *r, uint64_t at, size_t size) {
     return NULL;
 }
 
-Error *record_reader_next(RecordReader *r, Str *record, bool *more) {
+static Error *read_record(RecordReader *r, Str *record, bool *more) {
     uint64_t at = record_reader_position(r), length;
     char header[12];
     uint32_t crc;
@@ -342,6 +345,11 @@ Error *record_reader_next(RecordReader *r, Str *record, bool *more) {
     if (crc32c_unmask(crc) != crc32c(0, r->record, (size_t)length)) return damaged(r, "corrupted", at);
     *record = (Str){r->record, (size_t)length};
     return NULL;
+}
+
+Error *record_reader_next(RecordReader *r, Str *record, bool *more) {
+    if (!r->damage) r->damage = read_record(r, record, more);
+    return r->damage ? error_copy(r->damage) : NULL;
 }
 
 struct RecordWriter {

@@ -30,7 +30,7 @@ typedef struct RecordReader RecordReader;
 Error *record_reader_open(const FileSystem *fs, const char *path, Compression compression,
                           RecordReader **out) MUST_CHECK;
 void record_reader_close(RecordReader *r);
-/* The next record, valid until the next call; *more is false at the end of the file. DataLoss names file and offset. */
+/* The next record, valid until the next call; *more is false at the end of the file. DataLoss names file and offset, and comes again. */
 Error *record_reader_next(RecordReader *r, Str *record, bool *more) MUST_CHECK;
 uint64_t record_reader_position(const RecordReader *r); /* of the next record, in the decompressed bytes */
 

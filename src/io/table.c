@@ -132,11 +132,11 @@ static Error *add_block(Table *t, void *arg, Str key, Str value) {
 }
 
 Error *table_parse(Str bytes, const char *path, Table **out) {
-    if (bytes.len < FOOTER_SIZE) return damaged(path, "the file is too short");
+    if (bytes.len < FOOTER_SIZE) return damaged(path, "file is too short to be an sstable");
     const char *footer = bytes.ptr + bytes.len - FOOTER_SIZE;
     uint64_t magic;
     memcpy(&magic, footer + 40, 8);
-    if (magic != MAGIC) return damaged(path, "bad magic number");
+    if (magic != MAGIC) return damaged(path, "not an sstable (bad magic number)");
     WireReader r = wire_reader((Str){footer, 40});
     uint64_t skip, offset, size;
     if (!wire_varint(&r, &skip) || !wire_varint(&r, &skip) || !wire_varint(&r, &offset) || !wire_varint(&r, &size))

@@ -144,7 +144,7 @@ Error *bad_nd_index(const Tensor *indices, int64_t at, int depth, const char *wh
     }
     for (int d = 0; d < depth; d++)
         strbuf_addf(&text, "%s%lld", d ? ", " : "", (long long)index_at(indices, at * depth + d));
-    Error *err = error_invalid("indices%s = [%s] does not index into %s %s", shape_text(&place).text,
+    Error *err = error_invalid("indices%s = [%s] does not index into %s %s", place.rank ? shape_text(&place).text : "",
                                strbuf_str(&text).ptr, what, shape_text(shape).text);
     strbuf_clear(&text);
     return err;

@@ -150,6 +150,7 @@ static Error *decode(KernelContext *k) {
     Error *err = scalar_contents(k, &file);
     if (err) return err;
     ImageFormat format = image_format(file);
+    if (!file.len) return error_invalid("Input is empty.");
     if (format == IMAGE_UNKNOWN)
         return error_invalid("Unknown image file format. One of JPEG, PNG, GIF, BMP required.");
     if (k->input_count == 2 && format != IMAGE_JPEG) {
@@ -188,6 +189,7 @@ static Error *decode_bmp(KernelContext *k) {
     Error *err = scalar_contents(k, &file);
     if (err) return err;
     ImageFormat format = image_format(file);
+    if (!file.len) return error_invalid("Input is empty.");
     if (format == IMAGE_UNKNOWN)
         return error_invalid("Unknown image file format. One of JPEG, PNG, GIF, BMP required.");
     if (format != IMAGE_BMP) {

@@ -166,9 +166,15 @@ static const char *example_name(const Parse *p, int64_t e, char **to_free) {
 static Error *bad_type(const Parse *p, int64_t e, int c, DataType got) {
     char *owned;
     const char *name = example_name(p, e, &owned);
-    Error *err =
-        error_invalid("Name: %s, Key: %.*s, Index: %lld.  Data types don't match. Data type: %s but expected type: %s",
-                      name, STR_ARG(p->columns[c].name), (long long)e, dtype_name(got), dtype_name(p->columns[c].type));
+    StrBuf where = {0};
+    if (!p->single) strbuf_addf(&where, "Name: %s, ", name);
+    strbuf_addf(&where, "Key: %.*s", STR_ARG(p->columns[c].name));
+    if (!p->single) strbuf_addf(&where, ", Index: %lld", (long long)e);
+    const char *want = dtype_name(p->columns[c].type);
+    bool sparse = c < p->s->sparse_count;
+    Error *err = sparse ? error_invalid("%s.  Data types don't match. Expected type: %s, Actual type: %s", where.ptr, want, dtype_name(got))
+                        : error_invalid("%s.  Data types don't match. Data type: %s but expected type: %s", where.ptr, dtype_name(got), want);
+    strbuf_clear(&where);
     free(owned);
     return err;
 }
@@ -243,9 +249,21 @@ static Error *bad_count(const Parse *p, int64_t e, int c, const Shape *shape) {
     char *owned, *text = shape_str(shape);
     const char *name = example_name(p, e, &owned),
                *type = p->columns[c].type == DT_STRING ? "bytes" : dtype_name(p->columns[c].type);
-    Error *err = error_invalid(
-        "Name: %s, Key: %.*s, Index: %lld.  Number of %s values != expected.  Values size: %lld but output shape: %s",
-        name, STR_ARG(p->columns[c].name), (long long)e, type, (long long)count_at(p, e, c), text);
+    Str key = p->columns[c].name;
+    long long count = count_at(p, e, c);
+    bool varies = shape->rank > 0 && shape->dims[0] < 0;
+    Error *err;
+    if (p->single && varies)
+        err = error_invalid("Error while parsing feature with key %.*s: number of elements should be divisible by %lld, found %lld instead", STR_ARG(key),
+                            (long long)shape_prod(shape, 1, shape->rank), count);
+    else if (p->single)
+        err = error_invalid("Key: %.*s.  Can't parse serialized Example: Some %s_list slice was not parsed. Values size: %lld but output shape: %s", STR_ARG(key), type, count, text);
+    else if (varies)
+        err = error_invalid("Name: %s, Key: %.*s, Index: %lld.  Number of %s values is not a multiple of stride length. Saw %lld values but output shape is: %s", name, STR_ARG(key),
+                            (long long)e, type, count, text);
+    else
+        err = error_invalid("Name: %s, Key: %.*s, Index: %lld.  Number of %s values != expected.  Values size: %lld but output shape: %s", name, STR_ARG(key), (long long)e, type, count,
+                            text);
     free(owned);
     free(text);
     return err;

@@ -240,7 +240,7 @@ static Error *put_context_dense(const Sequence *q, int i, int out) {
         int64_t step = shape_prod(&row, 1, row.rank), most = sums_of(q, c).most_values;
         for (int64_t e = 0; e < q->batch; e++)
             if (step ? sequence_cell(q, e, c)->values % step : sequence_cell(q, e, c)->values)
-                return sequence_column_error(q, e, c, "Number of values is not a multiple of the stride length.");
+                return sequence_column_error(q, e, c, ".  Number of values is not a multiple of the stride length.");
         row.dims[0] = step ? most / step : 0;
     }
     int64_t n = shape_count(&row);
@@ -251,9 +251,11 @@ static Error *put_context_dense(const Sequence *q, int i, int out) {
         const Cell *cell = sequence_cell(q, e, c);
         bool there = cell->feature.type != DT_INVALID;
         if (!there && !varies && fallback->count != n && n)
-            return sequence_column_error(q, e, c, "is required but could not be found.");
+            return str_starts(q->k->node->op, STR("ParseSequence"))
+                       ? error_invalid("Inconsistent max number of elements for feature %.*s: expected %lld, but found 0", STR_ARG(q->keys[c]), (long long)n)
+                       : sequence_column_error(q, e, c, " is required but could not be found.");
         if (there && !varies && cell->values != n)
-            return sequence_column_error(q, e, c, "Number of values != expected.");
+            return sequence_column_error(q, e, c, ".  Number of values != expected.");
         if (there) feature_copy(&cell->feature, at_element(t, e * n));
         for (int64_t j = there ? cell->values : 0; j < n; j++) {
             if (fallback->count)
@@ -275,9 +277,7 @@ static Error *put_list_dense(const Sequence *q, int i, int out, int lengths_out)
     if (!q->scalar) shape_insert_dim(&shape, 0, q->batch);
     for (int64_t e = 0; e < q->batch; e++)
         if (!sequence_cell(q, e, c)->list.ptr && !q->may_miss[i])
-            return sequence_column_error(q, e, c,
-                                         "is required but could not be found.  Did you mean to include it in "
-                                         "feature_list_dense_missing_assumed_empty or feature_list_dense_defaults?");
+            return sequence_list_missing(q, e, c);
     Tensor *t = kernel_output(q->k, out, &shape),
            *lengths = t && lengths_out >= 0 ? kernel_output(q->k, lengths_out, &vector) : NULL;
     if (!t) return NULL;
@@ -288,9 +288,10 @@ static Error *put_list_dense(const Sequence *q, int i, int out, int lengths_out)
         ExampleFeature f;
         for (int64_t step = 0; step < cell->steps && sequence_next_step(&r, &f); step++) {
             if ((f.type == DT_INVALID ? 0 : feature_count(&f)) != n) {
-                char what[80];
-                snprintf(what, sizeof what, "Index: %lld.  Number of values != expected.", (long long)step);
-                return sequence_column_error(q, e, c, what);
+                Shape steps = q->s->list_shapes[i];
+                shape_insert_dim(&steps, 0, -1);
+                return error_invalid("Feature list '%.*s' has an unexpected number of values.  Total values size: %lld is not consistent with output shape: %s", STR_ARG(q->keys[c]),
+                                     (long long)cell->values, shape_text(&steps).text);
             }
             if (f.type != DT_INVALID) feature_copy(&f, at_element(t, (e * most + step) * n));
         }

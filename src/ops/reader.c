@@ -249,8 +249,13 @@ static Error *init_fixed(const Node *node, void *state) {
     if (!err) err = node_attr_int(node, "footer_bytes", &o->footer);
     if (!err) err = node_attr_int(node, "hop_bytes", &o->hop);
     if (!err && node_is(node, "FixedLengthRecordReaderV2")) err = compression_attr(node, "encoding", o);
-    if (!err && (o->header < 0 || o->footer < 0 || o->hop < 0 || o->record <= 0))
-        err = error_invalid("header_bytes, footer_bytes and hop_bytes must be >= 0 and record_bytes > 0");
+    const struct {
+        const char *name;
+        int64_t value;
+    } sizes[] = {{"header_bytes", o->header}, {"record_bytes", o->record}, {"footer_bytes", o->footer}, {"hop_bytes", o->hop}};
+    for (size_t i = 0; !err && i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].value < 0) err = error_invalid("%s must be >= 0 not %lld", sizes[i].name, (long long)sizes[i].value);
+    if (!err && o->record == 0) err = error_invalid("record_bytes must be > 0");
     return err;
 }
 
@@ -332,8 +337,12 @@ static Error *run_read(KernelContext *k) {
 static Error *run_read_up_to(KernelContext *k) {
     int64_t max;
     Error *err = kernel_scalar_int(k, 2, &max);
-    if (!err && max <= 0) err = error_invalid("num_records must be positive, but was %lld", (long long)max);
-    return err ? err : start_read(k, max, read_up_to_done);
+    if (!err && max < 0) err = error_invalid("num_records must be positive, but was %lld", (long long)max);
+    if (err || max) return err ? err : start_read(k, max, read_up_to_done);
+    Shape none = shape_vector(0);
+    kernel_output(k, 0, &none);
+    kernel_output(k, 1, &none);
+    return NULL;
 }
 
 static Error *run_produced(KernelContext *k) {

@@ -56,10 +56,14 @@ Reader *reader_new(Str name, const ReaderKind *kind, void *state) {
     return r;
 }
 
-static void finish_file(Reader *r) {
+static void drop_file(Reader *r) {
     r->kind->close(r->state);
     free(r->file);
     r->file = NULL;
+}
+
+static void finish_file(Reader *r) {
+    drop_file(r);
     pthread_mutex_lock(&r->mutex);
     r->finished = r->started;
     pthread_mutex_unlock(&r->mutex);
@@ -92,7 +96,7 @@ static void read_file(ReadOp *op) {
         strbuf_clear(&value);
     }
     if (op->error && r->file) op->error = error_wrap(op->error, "Reader '%s'", r->name);
-    if (at_end || op->error) finish_file(r);
+    if (at_end) finish_file(r); /* a file that cannot be read stays the current one: the next read fails again */
 }
 
 static void finish_op(ReadOp *op) {
@@ -127,7 +131,7 @@ static void got_name(void *arg, Error *err, Tensor **components) {
         r->started++;
         pthread_mutex_unlock(&r->mutex);
         op->error = r->kind->open(r->state, r->file);
-        if (op->error) finish_file(r);
+        if (op->error) drop_file(r);
     }
     if (asking == op)
         asking = NULL; /* the loop that asked goes on */
@@ -234,7 +238,7 @@ Error *reader_restore(Reader *r, Str state) {
         if (w.field == 4 && w.type == WIRE_BYTES) file = w.bytes;
     }
     if (w.failed || counts[0] < 0 || counts[1] < 0 || counts[2] < 0 || counts[1] > counts[0])
-        return error_invalid("Could not parse state for reader '%s'", r->name);
+        return error_invalid("Could not parse state for %s '%s': %.*s", r->kind->name, r->name, (int)(state.len < 200 ? state.len : 200), state.ptr);
     pthread_mutex_lock(&r->mutex);
     Error *err = r->waiting ? error_new(CODE_FAILED_PRECONDITION, "Reader '%s' is being read", r->name) : NULL;
     if (!err) {

@@ -319,7 +319,8 @@ static Error *scatter_nd(KernelContext *k, Tensor *to, const Tensor *indices, co
     Error *err = makes || copies ? check_made(&to->shape, shape, &updates->shape, depth, copies)
                                  : check_changed(to, indices, updates, depth, shape->rank > 1 ? shape->rank - 1 : 1);
     if (err) return err;
-    int64_t count = depth > 0 ? indices->count / depth : shape_prod(shape, 0, shape->rank - 1);
+    /* A single vector names one place, by its first number where something is changed. */
+    int64_t count = depth > 0 && indices->count == 0 ? 0 : shape_prod(shape, 0, shape->rank - 1);
     for (int64_t i = 0; i < count && !s->ignore_bad; i++) {
         if (nd_row(&to->shape, indices, i, depth) < 0) return bad_nd_index(indices, i, depth, "shape", &to->shape);
     }

@@ -30,9 +30,17 @@ static const char *name_of(const Sequence *q, int64_t e, char **owned) {
 Error *sequence_column_error(const Sequence *q, int64_t e, int c, const char *what) {
     char *owned;
     const char *name = name_of(q, e, &owned);
-    Error *err = error_invalid("Name: %s, %s: %.*s (data type: %s) %s", name,
-                               c < q->context ? "Context feature" : "Feature list", STR_ARG(q->keys[c]),
-                               dtype_name(column_type(q->s, c)), what);
+    Error *err = error_invalid("Name: %s, %s: %.*s%s (data type: %s)", name, c < q->context ? "Context feature" : "Feature list", STR_ARG(q->keys[c]), what,
+                               dtype_name(column_type(q->s, c)));
+    free(owned);
+    return err;
+}
+
+Error *sequence_list_missing(const Sequence *q, int64_t e, int c) {
+    char *owned;
+    Error *err = error_invalid("Name: %s, Feature list '%.*s' is required but could not be found.  Did you mean to include it in feature_list_dense_missing_assumed_empty or "
+                               "feature_list_dense_defaults?",
+                               name_of(q, e, &owned), STR_ARG(q->keys[c]));
     free(owned);
     return err;
 }
@@ -54,17 +62,17 @@ static Error *measure_list(const Sequence *q, int64_t e, int c) {
     while (sequence_next_step(&r, &f)) {
         if (f.type != DT_INVALID && f.type != column_type(q->s, c)) {
             char what[160];
-            snprintf(what, sizeof what, "Index: %lld.  Data types don't match. Expected type: %s, Feature is: %s",
+            snprintf(what, sizeof what, ", Index: %lld.  Data types don't match. Expected type: %s, Feature is: %s",
                      (long long)cell->steps, dtype_name(column_type(q->s, c)), dtype_name(f.type));
             return sequence_column_error(q, e, c, what);
         }
         int64_t n = f.type == DT_INVALID ? 0 : feature_count(&f);
-        if (n < 0) return sequence_column_error(q, e, c, "cannot be parsed");
+        if (n < 0) return sequence_column_error(q, e, c, " cannot be parsed");
         cell->steps++;
         cell->values += n;
         cell->most = n > cell->most ? n : cell->most;
     }
-    return r.failed ? sequence_column_error(q, e, c, "cannot be parsed") : NULL;
+    return r.failed ? sequence_column_error(q, e, c, " cannot be parsed") : NULL;
 }
 
 static bool find_lists(const Sequence *q, int64_t e, Str lists) {
@@ -110,9 +118,13 @@ Error *sequence_read_example(const Sequence *q, int64_t e, ExampleFeature *found
         }
         cell->feature = found[c];
         if (found[c].type == DT_INVALID) continue;
-        if (found[c].type != column_type(q->s, c)) return sequence_column_error(q, e, c, "Data types don't match.");
+        if (found[c].type != column_type(q->s, c)) {
+            char what[80];
+            snprintf(what, sizeof what, ".  Data types don't match. Expected type: %s", dtype_name(column_type(q->s, c)));
+            return sequence_column_error(q, e, c, what);
+        }
         cell->values = feature_count(&found[c]);
-        if (cell->values < 0) return sequence_column_error(q, e, c, "cannot be parsed");
+        if (cell->values < 0) return sequence_column_error(q, e, c, " cannot be parsed");
     }
     return NULL;
 }

@@ -42,8 +42,10 @@ typedef struct Sequence {
 
 int sequence_first_column(const SequenceState *s, int group); /* of GROUPS: how many there are */
 Cell *sequence_cell(const Sequence *q, int64_t e, int c);
-/* "Name: x, Feature list: y (data type: float) <what>" */
+/* "Name: x, Feature list: y<what> (data type: float)" */
 Error *sequence_column_error(const Sequence *q, int64_t e, int c, const char *what);
+/* A list that has to be there and is not. */
+Error *sequence_list_missing(const Sequence *q, int64_t e, int c);
 /* Fills the cells of example e; `found` has room for a feature of each column of the context. */
 Error *sequence_read_example(const Sequence *q, int64_t e, ExampleFeature *found) MUST_CHECK;
 /* The next step of a list; false at the end, or with r->failed set. */

@@ -7,6 +7,7 @@ import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import data_flow_ops
 from tensorflow.python.ops import gen_control_flow_ops
 from tensorflow.python.ops import gen_data_flow_ops as flow_ops
+from tensorflow.python.ops import gen_io_ops as flow_io
 
 from client_programs import Failure, outcomes_of, program
 
@@ -43,7 +44,56 @@ def another_kind(p):
     return p.session.run(tf.RandomShuffleQueue(3, 0, tf.int32, shared_name="kind").size())
 
 
+def example(**features):
+    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+
+
+def sequence(context=(), **lists):
+    return tf.train.SequenceExample(
+        context=tf.train.Features(feature=dict(context)),
+        feature_lists=tf.train.FeatureLists(feature_list={k: tf.train.FeatureList(feature=v) for k, v in lists.items()})).SerializeToString()
+
+
+def numbers(*values):
+    return tf.train.Feature(float_list=tf.train.FloatList(value=values))
+
+
+TWO = example(a=numbers(1, 2))
+FIXED, ANY, ROWS_OF = tf.FixedLenFeature, tf.VarLenFeature, tf.FixedLenSequenceFeature
+
+
+def variable():
+    return tf.get_variable("rows", initializer=np.ones([3, 2], np.float32), use_resource=False)
+
+
+def changed(p, change, *arguments):
+    rows = variable()
+    p.session.run(rows.initializer)
+    return change(rows, *arguments)
+
+
 ROWS = {
+    "rows added to: another width": lambda p: changed(p, tf.scatter_add, fed([0], np.int32), fed([1, 2, 3])),
+    "places added to: too deep": lambda p: changed(p, tf.scatter_nd_add, fed([[0, 1, 2]], np.int32), fed([1])),
+    "places added to: one vector": lambda p: changed(p, tf.scatter_nd_add, fed([0], np.int32), fed([1, 2])),
+    "places of a tensor: another width": lambda p: tf.tensor_scatter_nd_update(tf.ones([3, 2]), fed([0], np.int32), fed([[1, 2]])),
+    "places of a tensor: one number": lambda p: tf.tensor_scatter_nd_update(tf.ones([3, 2]), fed([0, 1], np.int32), fed(1)),
+    "places of a new tensor": lambda p: tf.scatter_nd(fed([0], np.int32), fed([[1, 2]]), [3, 2]),
+    "one place that is not there": lambda p: tf.gather_nd(tf.ones([3, 2]), fed([0, 2], np.int32)),
+    "example: another count": lambda p: tf.parse_example([TWO], {"a": FIXED([3], tf.float32)}),
+    "example: another type": lambda p: tf.parse_example([TWO], {"a": FIXED([2], tf.int64)}),
+    "example: another type, any count": lambda p: tf.parse_example([TWO], {"a": ANY(tf.int64)}),
+    "example: rows of another size": lambda p: tf.parse_example([TWO], {"a": ROWS_OF([3], tf.float32, allow_missing=True)}),
+    "one example: another type": lambda p: tf.parse_single_example(TWO, {"a": FIXED([2], tf.int64)}),
+    "one example: another type, any count": lambda p: tf.parse_single_example(TWO, {"a": ANY(tf.int64)}),
+    "one example: rows of another size": lambda p: tf.parse_single_example(TWO, {"a": ROWS_OF([3], tf.float32, allow_missing=True)}),
+    "sequence: no list": lambda p: tf.io.parse_sequence_example([sequence()], {}, {"x": ROWS_OF([2], tf.float32)}),
+    "sequence: no context": lambda p: tf.io.parse_sequence_example([sequence()], {"c": FIXED([], tf.int64)}, {}),
+    "sequence: another count": lambda p: tf.io.parse_sequence_example([sequence(x=[numbers(1)])], {}, {"x": ROWS_OF([2], tf.float32)}),
+    "strings of two sizes": lambda p: tf.decode_raw(fed([b"abcd", b"a"], object), tf.uint8),
+    "empty image": lambda p: tf.image.decode_png(fed(b"", object)),
+    "records of no size": lambda p: flow_io.fixed_length_record_reader_v2(record_bytes=-1),
+    "records with a footer of no size": lambda p: flow_io.fixed_length_record_reader_v2(record_bytes=1, footer_bytes=-1),
     "switch": lambda p: gen_control_flow_ops.switch(1, fed([True, False], bool))[0],
     "array of less than nothing": lambda p: array(fed(-1, np.int32)).flow,
     "array read before it is written": lambda p: array(infer_shape=False).read(0),
@@ -103,6 +153,34 @@ def test_a_step_that_takes_too_long_says_so(rill, graph):
         # The client's own timer ends at about the same time; either may win.
         with pytest.raises(tf.errors.DeadlineExceededError, match="Timed out waiting for notification|Deadline Exceeded"):
             session.run(tf.FIFOQueue(1, tf.int32).dequeue(), options=tf.RunOptions(timeout_in_ms=200))
+
+
+@program()
+def test_a_damaged_record_stays_the_next_one(p):
+    path = p.folder + "/records"
+    with tf.python_io.TFRecordWriter(path) as writer:
+        writer.write(b"one")
+        writer.write(b"two")
+    with open(path, "rb") as whole:
+        data = whole.read()
+    with open(path, "wb") as cut:
+        cut.write(data[:-3])
+    names = tf.FIFOQueue(3, tf.string, shapes=[[]])
+    p.session.run(names.enqueue_many([[path, path]]))
+    reader = tf.TFRecordReader()
+    value = reader.read(names).value
+    for _ in range(4):
+        p.run(value)
+    p.run([reader.num_records_produced(), reader.num_work_units_completed()])
+    p.run(reader.read_up_to(names, 0))
+
+
+@program()
+def test_a_vector_of_indices_names_one_place(p):
+    rows = variable()
+    p.init()
+    p.run(tf.scatter_nd_update(rows, fed([0, 2], np.int32), fed([[5, 6], [7, 8]])))
+    p.run(tf.scatter_nd_add(rows, fed([1], np.int32), fed([[5, 6]])))
 
 
 @program()
