@@ -214,6 +214,7 @@ def examples():
     put("example", "csv", b"1.5,2,abc", 4)
     put("example", "number", b"-1.5e10", 5)
     put("example", "base64", b"aGVsbG8", 6)
+    put("example", "wav", b"RIFF$\0\0\0WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 2, 8000, 32000, 4, 16) + b"data\x08\0\0\0" + bytes(range(8)), 224)
     put("example", "json", b'{"features":{"feature":{"a":{"int64List":{"value":[1,"-2",1e3]}},b:{"float_list":{"value":["NaN",0.5]}},"\\u00e9":{"bytesList":{"value":["AQ=="]}}}}}', 7)
     with tf.Graph().as_default(), tf.Session() as s:
         serialized = s.run(tf.io.serialize_sparse(tf.SparseTensor([[0, 1]], [1.0], [2, 2])))

@@ -177,6 +177,13 @@ def betainc(c):
     yield Call(c.values((2,), 0.5, 4), c.values((3,), 0.5, 4), c.values((3,), 0.0625, 0.9375))
 
 
+@cases("_HostCast", types={"SrcT": ["float32", "int32", "int64", "bool", "complex64"], "DstT": ["float32", "float64", "int32", "int64", "bool", "float16"], "*": []})
+def host_cast(c):
+    yield Call(c.values((2, 3), 0, 5))
+    yield Call(c.values((), 0, 5))
+    yield Call(c.values((0, 2), 0, 5))
+
+
 @cases("Cast", types={"*": []})
 def cast(c):
     to_int = "int" in c.types["DstT"]

@@ -289,3 +289,52 @@ GIF = bytes.fromhex("47494638396101000100800000ff0000ffffff2c0000000001000100000
 def decode_gif(c):
     yield Call(text(GIF))
     yield Call(text(b"junk"))
+
+
+@program("GenerateVocabRemapping")
+def vocab_remapping(p):
+    name, content, new, old = (p.placeholder(n, tf.string) for n in ("name", "content", "new", "old"))
+    put = raw.WriteFile(filename=name, contents=content)
+    maps = [raw.GenerateVocabRemapping(new_vocab_file=new, old_vocab_file=old, new_vocab_offset=o, num_new_vocab=n, old_vocab_size=size, name=f"map{o}_{n}_{size + 1}")
+            for o, n, size in ((0, 3, -1), (1, 2, -1), (0, 0, -1), (0, 3, 2), (0, 3, 9), (2, 3, -1))]
+    for file, words in ((b"@TMP@/new", b"a\nb\nc\n"), (b"@TMP@/old", b"c\r\na\nx\n"), (b"@TMP@/twice", b"a\na\n"), (b"@TMP@/empty", b"")):
+        p.run(feeds={name: text(file), content: text(words)}, targets=[put])
+    for m in maps:
+        p.run(list(m), {new: text(b"@TMP@/new"), old: text(b"@TMP@/old")})
+    for a, b in ((b"@TMP@/none", b"@TMP@/old"), (b"@TMP@/new", b"@TMP@/none"), (b"", b"@TMP@/old"), (b"@TMP@/new", b""), (b"@TMP@/new", b"@TMP@/twice"), (b"@TMP@/new", b"@TMP@/empty"),
+                 (b"@TMP@/empty", b"@TMP@/old"), ([b"@TMP@/new"], b"@TMP@/old"), (b"@TMP@/new", [b"@TMP@/old"])):
+        p.run(list(maps[0]), {new: text(a), old: text(b)})
+
+
+@program("LoadAndRemapMatrix")
+def remap_matrix(p):
+    path, name = p.placeholder("path", tf.string), p.placeholder("name", tf.string)
+    rows, columns, values = p.placeholder("rows", tf.int64), p.placeholder("columns", tf.int64), p.placeholder("values", tf.float32)
+    save = raw.SaveV2(prefix=path, tensor_names=["m", "v", "i", "parts", "parts"], shape_and_slices=["", "", "", "4 3 0,2:-", "4 3 2,2:-"],
+                      tensors=[tf.reshape(tf.range(12.0), [4, 3]), tf.range(3.0), tf.zeros([2, 2], tf.int32), tf.ones([2, 3]), tf.fill([2, 3], 2.0)])
+    load = {(r, c, m): raw.LoadAndRemapMatrix(ckpt_path=path, old_tensor_name=name, row_remapping=rows, col_remapping=columns, initializing_values=values, num_rows=r, num_cols=c,
+                                              max_rows_in_memory=m, name=f"load{r}_{c}_{m + 1}") for r, c, m in ((2, 3, -1), (3, 2, -1), (3, 2, 1), (0, 3, -1), (4, 3, 2))}
+    p.run(feeds={path: text(b"@TMP@/model")}, targets=[save])
+
+    def run(which, r, c, v=(), n=b"m", file=b"@TMP@/model"):
+        p.run([load[which]], {path: text(file), name: text(n), rows: np.array(r, I64), columns: np.array(c, I64), values: np.array(v, np.float32)})
+    run((2, 3, -1), [3, 0], [])
+    run((2, 3, -1), [3, -1], [], [7, 8, 9])
+    run((3, 2, -1), [1, -1, 2], [2, -1], [5, 6, 7, 8])
+    run((3, 2, 1), [3, 1, 0], [2, 0])
+    run((0, 3, -1), [], [])
+    run((4, 3, 2), [3, 2, 1, 0], [], n=b"parts")
+    run((2, 3, -1), [-1, -1], [], range(6))
+    run((2, 3, -1), [3, -1], [], [7, 8])
+    run((2, 3, -1), [3, -1], [], [7, 8, 9, 1])
+    run((2, 3, -1), [3], [])
+    run((2, 3, -1), [[3, 1]], [])
+    run((2, 3, -1), [3, 3], [])
+    run((2, 3, -1), [3, 4], [])
+    run((3, 2, -1), [1, 0, 2], [])
+    run((3, 2, -1), [1, 0, 2], [1, 1])
+    run((3, 2, -1), [1, 0, 2], [1])
+    run((2, 3, -1), [1, 0], [], n=b"none")
+    run((2, 3, -1), [1, 0], [], n=b"v")
+    run((2, 3, -1), [1, 0], [], n=b"i")
+    run((2, 3, -1), [1, 0], [], file=b"@TMP@/none")

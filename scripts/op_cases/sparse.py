@@ -155,10 +155,30 @@ def sparse_fill_empty_rows(c):
     yield Call(i((4, 0)), c.values((1,)), i(4, 3), c.values(()), grad=False)
 
 
-@cases("SparseFillEmptyRowsGrad")
+@cases("RaggedFillEmptyRows")
+def ragged_fill_empty_rows(c):
+    n = lambda x: np.array(x, np.int64)
+    yield Call(i(0, 0, 2), c.values((3,)), n(4), c.values(()))
+    yield Call(i(2, 0, 1, 0), c.values((4,)), n(4), c.values(()))
+    yield Call(n([]), c.values((0,)), n(2), c.values(()))
+    yield Call(n([]), c.values((0,)), n(0), c.values(()), grad=False)
+    for rows in ((0, 5), (0,), (-1, 0), (0, 1, 2)):
+        yield Call(i(*rows), c.values((2,)), n(4), c.values(()), grad=False)
+    yield Call(i(0, 1), c.values((2,)), n([4]), c.values(()), grad=False)
+    yield Call(i(0, 1), c.values((2,)), n(4), c.values((1,)), grad=False)
+    yield Call(i(0, 1), c.values((2, 1)), n(4), c.values(()), grad=False)
+    yield Call(i((0, 1)).reshape(1, 2), c.values((2,)), n(4), c.values(()), grad=False)
+    yield Call(i(0, 1), c.values((2,)), n(-4), c.values(()), grad=False)
+    yield Call(i(0, 1), c.values((2,)), n(0), c.values(()), grad=False)
+
+
+@cases("SparseFillEmptyRowsGrad RaggedFillEmptyRowsGrad")
 def sparse_fill_empty_rows_grad(c):
     yield Call(i(0, 2, 3), c.values((5,)))
     yield Call(i(5), c.values((5,)))
+    yield Call(np.zeros((0,), np.int64), c.values((3,)))
+    yield Call(i((0, 1)).reshape(1, 2), c.values((3,)))
+    yield Call(i(0, 1), c.values((3, 1)))
 
 
 @cases("SerializeSparse", types={"out_type": ["string"]}, gradient=False)
@@ -246,3 +266,27 @@ def sparse_cross_hashed(c):
     v = lambda *a: np.array(a, I64)
     for strong in (False,):
         yield Call([i((0, 0), (1, 0), (1, 1))], [v(1, 2, 3)], [i(2, 2)], [np.array([[5], [6]], I64)], np.int64(100), np.array(strong), np.array([12, 34], I64))
+
+
+@cases("RaggedCross", types={"out_values_type": ["int64", "string"], "*": []}, gradient=False)
+def ragged_cross(c):
+    hashed = c.types["out_values_type"] == "int64"
+    numbers, words = lambda *a: np.array(a, I64), lambda *a: np.array([str(x).encode() for x in a], object)
+    splits = lambda *a: np.array(a, c.type("out_row_splits_type"))
+    more = dict(hashed_output=hashed, num_buckets=100 if hashed else 0, hash_key=956888297470, out_values_type=c.types["out_values_type"], out_row_splits_type=c.types["out_row_splits_type"])
+    ragged, sparse = ([words("a", "b", "c"), numbers(1, 2, 3)], [splits(0, 2, 3), splits(0, 1, 3)]), ([i((0, 0), (0, 1), (1, 0))], [words("x", "y", "z")], [i(2, 3)])
+    none = ([], [], [])
+    dense = [numbers(5, 6).reshape(2, 1), words("d", "e", "f", "g").reshape(2, 2)]
+    yield Call(*ragged, *none, [], input_order="RR", **more)
+    yield Call(*ragged, *sparse, dense, input_order="DRSDR", **more)
+    yield Call([], [], *sparse, dense, input_order="SDD", **more)
+    yield Call([], [], *none, dense, input_order="DD", **{**more, "num_buckets": 0})
+    yield Call([words(), words("q")], [splits(0, 0, 0), splits(0, 1, 1)], *none, [], input_order="RR", **more)
+    yield Call([words("p", "q")], [splits(0, 0, 2)], *none, [], input_order="R", **more)
+    for bad in (splits(0, 2), splits(0, 2, 4), splits(1, 2, 3), splits(0, 5, 3), splits(0, 2, 3, 3), splits(0, 2, 3).reshape(1, 3), splits()):
+        yield Call([words("a", "b", "c"), numbers(1, 2, 3)], [splits(0, 2, 3), bad], *none, [], input_order="RR", **more)
+    for order in ("R", "RS", "RX", "DD"):
+        yield Call(*ragged, *none, [], input_order=order, **more)
+    yield Call([], [], [i((0, 0))], [words("x")], [i(2, 3, 1)], [], input_order="S", **more)
+    yield Call([], [], *sparse, [words("a", "b", "c").reshape(3, 1)], input_order="SD", **more)
+    yield Call([], [], *none, [words("a", "b", "c")], input_order="D", **more)

@@ -112,6 +112,14 @@ def hash_bucket(c):
     yield Call(np.zeros((0,), object), num_buckets=3)
 
 
+@cases("_TensorToHashBucketFast", gradient=False)
+def hash_bucket_of_numbers(c):
+    for n in (1, 10, 1 << 40):
+        yield Call(c.values((2, 3), -90, 90), num_buckets=n)
+    yield Call(c.special(), num_buckets=1 << 40)
+    yield Call(c.values((0,)), num_buckets=3)
+
+
 @cases("StringToHashBucketStrong", gradient=False)
 def hash_bucket_strong(c):
     yield Call(WORDS, num_buckets=100, key=[123, 456])

@@ -90,7 +90,8 @@ static void softmax_grad(Builder *b, Rule *r) {
 }
 
 static void fill_empty_rows_grad(Builder *b, Rule *r) {
-    Node *n = b_node(b, "SparseFillEmptyRowsGrad", (Output[]){rule_out(r, 3), rule_dy(r, 1)}, 2);
+    const char *op = str_starts(rule_node(r)->op, STR("Ragged")) ? "RaggedFillEmptyRowsGrad" : "SparseFillEmptyRowsGrad";
+    Node *n = b_node(b, op, (Output[]){rule_out(r, 3), rule_dy(r, 1)}, 2);
     if (rule_wants(r, 1)) rule_set(r, 1, output_of(n, 0));
     if (rule_wants(r, 3)) rule_set(r, 3, output_of(n, 1));
 }
@@ -115,6 +116,7 @@ const GradientDef sparse_gradients[] = {
     {"SparseDenseCwiseAdd", no_gradient},
     {"SparseDenseCwiseDiv", cwise_div_grad},
     {"SparseDenseCwiseMul", cwise_mul_grad},
+    {"RaggedFillEmptyRows", fill_empty_rows_grad},
     {"SparseFillEmptyRows", fill_empty_rows_grad},
     {"SparseReduceSum", reduce_sum_grad},
     {"SparseReorder", reorder_grad},

@@ -8,6 +8,7 @@
 
 const OpDef cast_ops[] = {
     {"Cast", "x: SrcT -> y: DstT", "SrcT: type; DstT: type; Truncate: bool = false", 0},
+    {"_HostCast", "x: SrcT -> y: DstT", "SrcT: type; DstT: type; Truncate: bool = false", 0},
     {"Bitcast", "input: T -> output: type",
      "T: {bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, uint64, int8, int16, complex64, "
      "complex128, qint8, quint8, qint16, quint16, qint32}; type: {bfloat16, half, float, double, int64, int32, "
@@ -311,6 +312,7 @@ static Error *bitcast(KernelContext *k) {
 
 const KernelDef cast_cpu[] = {
     {"Cast", .run = cast_run, .state_size = sizeof(CastState), .init = cast_init, .flags = KERNEL_ELEMENTWISE},
+    {"_HostCast", .run = cast_run, .state_size = sizeof(CastState), .init = cast_init, .flags = KERNEL_ELEMENTWISE},
     {"Bitcast", .run = bitcast},
     {0},
 };

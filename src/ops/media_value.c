@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "io/image.h"
+#include "io/wav.h"
 #include "ops/summary_value.h"
 #include "proto/wire.h"
 #include "tensor/number.h"
@@ -100,31 +101,6 @@ Error *summary_put_images(StrBuf *summary, Str tag, const Tensor *t, int64_t max
 
 /* ---- Sounds ---- */
 
-static void put_le(StrBuf *b, uint32_t v, int bytes) {
-    for (int i = 0; i < bytes; i++) strbuf_addc(b, (char)(v >> 8 * i));
-}
-
-/* A WAV file of 16-bit samples; values are in [-1, 1]. */
-static void put_wav(const float *values, int64_t frames, int64_t channels, uint32_t rate, StrBuf *b) {
-    uint32_t size = (uint32_t)(frames * channels * 2);
-    strbuf_add(b, STR("RIFF"));
-    put_le(b, size + 36, 4);
-    strbuf_add(b, STR("WAVEfmt "));
-    put_le(b, 16, 4);
-    put_le(b, 1, 2);
-    put_le(b, (uint32_t)channels, 2);
-    put_le(b, rate, 4);
-    put_le(b, rate * (uint32_t)channels * 2, 4);
-    put_le(b, (uint32_t)channels * 2, 2);
-    put_le(b, 16, 2);
-    strbuf_add(b, STR("data"));
-    put_le(b, size, 4);
-    for (int64_t i = 0; i < frames * channels; i++) {
-        float v = isnan(values[i]) ? 0 : roundf(values[i] * 32768.0f);
-        put_le(b, (uint32_t)(int32_t)fminf(fmaxf(v, -32768), 32767), 2);
-    }
-}
-
 Error *summary_put_sounds(StrBuf *summary, Str tag, const Tensor *t, int64_t max_outputs, float rate) {
     int rank = t->shape.rank;
     if (rank != 2 && rank != 3) return error_invalid("Tensor must be 3-D or 2-D, got %d dimensions", rank);
@@ -136,7 +112,7 @@ Error *summary_put_sounds(StrBuf *summary, Str tag, const Tensor *t, int64_t max
     int64_t count = t->shape.dims[0] < max_outputs ? t->shape.dims[0] : max_outputs;
     for (int64_t i = 0; i < count; i++) {
         StrBuf content = {0}, wav = {0};
-        put_wav(tensor_f32(t) + i * frames * channels, frames, channels, (uint32_t)rate, &wav);
+        wav_encode(tensor_f32(t) + i * frames * channels, frames, channels, (uint32_t)rate, &wav);
         wire_put_float(&content, 1, rate);
         wire_put_uint(&content, 2, (uint64_t)channels);
         wire_put_uint(&content, 3, (uint64_t)frames);

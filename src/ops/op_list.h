@@ -67,6 +67,9 @@
     ROW(rng_state) \
     ROW(stateful_random) \
     ROW(index_shuffle) \
+    ROW(audio) \
+    ROW(warm_start) \
+    ROW(fill_empty_rows) \
     ROW(special_unary) \
     ROW(ragged) \
     ROW(ragged_dense) \

@@ -1,4 +1,4 @@
-/* sparse_cross.c: crosses of feature columns, as joined strings or as hashes of all combinations in a row. */
+/* sparse_cross.c: crosses of feature columns, sparse, dense and ragged ones, as joined strings or as hashes of all combinations in a row. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,6 +22,14 @@ const OpDef sparse_cross_ops[] = {
      "indices: N * int64, values: sparse_types, shapes: N * int64, dense_inputs: dense_types, num_buckets: int64, "
      "strong_hash: bool, salt: int64 -> output_indices: int64, output_values: int64, output_shape: int64",
      "N: int >= 0; sparse_types: list({int64, string}) >= 0; dense_types: list({int64, string}) >= 0", 0},
+    {"RaggedCross",
+     "ragged_values: ragged_values_types, ragged_row_splits: ragged_splits_types, sparse_indices: Nsparse * int64, "
+     "sparse_values: sparse_values_types, sparse_shape: Nsparse * int64, dense_inputs: dense_types -> output_values: "
+     "out_values_type, output_row_splits: out_row_splits_type",
+     "Nsparse: int >= 0; input_order: string; hashed_output: bool; num_buckets: int >= 0; hash_key: int; ragged_values_types: "
+     "list({int64, string}) >= 0; ragged_splits_types: list({int32, int64}) >= 0; sparse_values_types: list({int64, string}) "
+     ">= 0; dense_types: list({int64, string}) >= 0; out_values_type: {int64, string}; out_row_splits_type: {int32, int64}",
+     0},
     {0},
 };
 
@@ -207,16 +215,19 @@ static int64_t combinations(const Cross *c, int64_t row, bool *overflow) {
     return n;
 }
 
-static void cross_rows(const Crosser *how, const Cross *c, SparseOut *out) {
+/* `indices` is NULL where nobody asks for them. */
+static void cross_rows(const Crosser *how, const Cross *c, int64_t *indices, Tensor *values) {
     int64_t n = 0, *at = xcalloc((size_t)c->column_count + 1, sizeof *at);
     bool overflow = false;
     for (int64_t row = 0; row < c->rows; row++) {
         int64_t total = combinations(c, row, &overflow);
         for (int i = 0; i < c->column_count; i++) at[i] = first_of(&c->columns[i], row);
         for (int64_t j = 0; j < total; j++, n++) {
-            tensor_i64(out->indices)[2 * n] = row;
-            tensor_i64(out->indices)[2 * n + 1] = j;
-            put_cross(how, c, at, out->values, n);
+            if (indices) {
+                indices[2 * n] = row;
+                indices[2 * n + 1] = j;
+            }
+            put_cross(how, c, at, values, n);
             for (int i = c->column_count - 1; i >= 0; i--) {
                 const Column *column = &c->columns[i];
                 if (++at[i] < first_of(column, row) + count_of(column, row)) break;
@@ -240,7 +251,7 @@ static Error *cross(KernelContext *k, const Crosser *how) {
     if (!err && overflow) err = error_invalid("The cross has too many values");
     Shape shape = shape_matrix(c.rows, most);
     SparseOut out;
-    if (!err && sparse_output(k, 0, total, &shape, &out)) cross_rows(how, &c, &out);
+    if (!err && sparse_output(k, 0, total, &shape, &out)) cross_rows(how, &c, tensor_i64(out.indices), out.values);
     cross_clear(&c);
     return err;
 }
@@ -279,7 +290,154 @@ static Error *run_cross_hashed(KernelContext *k) {
     return cross(k, &how);
 }
 
+/* ---- RaggedCross ---- */
+
+typedef struct RaggedState {
+    int64_t sparse_count;
+    int ragged_count, dense_count;
+    char *order; /* R, S or D for each column */
+    int64_t buckets, key;
+} RaggedState;
+
+static void ragged_clear(void *state) {
+    free(((RaggedState *)state)->order);
+}
+
+static Error *ragged_init(const Node *node, void *state) {
+    static const char *const lists[] = {"ragged_values_types", "ragged_splits_types", "sparse_values_types", "dense_types"};
+    RaggedState *s = state;
+    int counts[4] = {0};
+    Str order = {0};
+    Error *err = node_attr_int(node, "Nsparse", &s->sparse_count);
+    for (int i = 0; !err && i < 4; i++) {
+        DataType *types = NULL;
+        err = node_attr_types(node, lists[i], &types, &counts[i]);
+        free(types);
+    }
+    if (!err) err = node_attr_string(node, "input_order", &order);
+    if (!err) err = node_attr_int(node, "num_buckets", &s->buckets);
+    if (!err) err = node_attr_int(node, "hash_key", &s->key);
+    if (err) return err;
+    if (counts[0] != counts[1]) return error_invalid("ragged values and splits must have the same length");
+    if (counts[2] != s->sparse_count) return error_invalid("sparse indices and values must have the same length");
+    if ((size_t)(counts[0] + counts[2] + counts[3]) != order.len) return error_invalid("Invalid length for input_order");
+    s->ragged_count = counts[0];
+    s->dense_count = counts[3];
+    s->order = str_dup(order);
+    return NULL;
+}
+
+static Error *ragged_column(const Tensor *values, const Tensor *splits, Column *out) {
+    if (values->shape.rank != 1 || splits->shape.rank != 1) return error_invalid("tf.ragged.cross only supports inputs with rank=2.");
+    if (splits->count < 1) return error_invalid("Invalid ragged splits: ragged splits must have at least one splits, but is empty");
+    *out = (Column){values, try_alloc((size_t)splits->count * sizeof *out->starts), 0};
+    if (!out->starts) return error_new(CODE_RESOURCE_EXHAUSTED, "Not enough memory for %lld rows", (long long)splits->count);
+    for (int64_t i = 0; i < splits->count; i++) {
+        out->starts[i] = tensor_index(splits, i);
+        if (out->starts[i] < (i ? out->starts[i - 1] : 0))
+            return error_invalid("Invalid ragged splits: ragged splits must be monotonically increasing, but ragged_splits[%lld]=%lld is smaller than row_splits[%lld]=%lld",
+                                 (long long)i, (long long)out->starts[i], (long long)i - 1, (long long)(i ? out->starts[i - 1] : 0));
+    }
+    if (out->starts[0] != 0) return error_invalid("Invalid ragged splits: first element of ragged splits  must be 0 but is %lld", (long long)out->starts[0]);
+    if (out->starts[splits->count - 1] != values->count)
+        return error_invalid("Invalid ragged splits: last element of ragged splits must be the number of ragged values(%lld) but is %lld",
+                             (long long)values->count, (long long)out->starts[splits->count - 1]);
+    return NULL;
+}
+
+static Error *same_rows(Cross *c, int64_t rows) {
+    if (c->rows < 0) c->rows = rows;
+    return rows == c->rows ? NULL : error_invalid("inputs must all have the same batch dimension size.");
+}
+
+/* Number i of the sparse inputs; `at` is where those begin. */
+static Error *ragged_sparse_column(KernelContext *k, Cross *c, int at, int i, Column *out) {
+    const RaggedState *s = k->state;
+    int n = (int)s->sparse_count;
+    SparseView v;
+    const Tensor *indices = k->in[at + i], *values = k->in[at + n + i], *shape = k->in[at + 2 * n + i];
+    if (indices->shape.rank != 2 || values->shape.rank != 1 || shape->shape.rank != 1) return error_invalid("Invalid SparseTensor %d", i);
+    if (shape->count != 2) return error_invalid("tf.ragged.cross only supports inputs with rank=2.");
+    Error *err = sparse_view("Input", indices, values, shape, &v);
+    if (!err) err = same_rows(c, v.shape.dims[0]);
+    return err ? err : sparse_column(c, &v, i, out);
+}
+
+static Error *order_error(const RaggedState *s, char column) {
+    if (column == 'R')
+        return error_invalid("input_order \"%s\" specifies reading a ragged tensor value at index %d from a list of %d values.", s->order, s->ragged_count, s->ragged_count);
+    if (column == 'S')
+        return error_invalid("input_order \"%s\" specifies reading a sparse tensor value at index %d from a list of %d values.", s->order, (int)s->sparse_count, (int)s->sparse_count);
+    if (column == 'D')
+        return error_invalid("input_order \"%s\" specifies reading a dense tensor at index %d from a list of %d tensors.", s->order, s->dense_count, s->dense_count);
+    return error_invalid("Unexpected input_order value.");
+}
+
+/* Columns in the order that input_order tells; inputs: ragged values, their splits, sparse indices, values, shapes, dense ones. */
+static Error *ragged_read(KernelContext *k, Cross *c) {
+    const RaggedState *s = k->state;
+    const int r = s->ragged_count, n = (int)s->sparse_count, sparse = 2 * r, dense = sparse + 3 * n;
+    int next_ragged = 0, next_sparse = 0, next_dense = 0;
+    c->column_count = r + n + s->dense_count;
+    c->columns = xcalloc((size_t)c->column_count + 1, sizeof *c->columns);
+    c->rows = -1;
+    Error *err = NULL;
+    for (int i = 0; i < c->column_count && !err; i++) {
+        Column *column = &c->columns[i];
+        if (s->order[i] == 'R' && next_ragged < r) {
+            err = ragged_column(k->in[next_ragged], k->in[r + next_ragged], column);
+            if (!err) err = same_rows(c, k->in[r + next_ragged]->count - 1);
+            next_ragged++;
+        } else if (s->order[i] == 'S' && next_sparse < n) {
+            err = ragged_sparse_column(k, c, sparse, next_sparse++, column);
+        } else if (s->order[i] == 'D' && next_dense < s->dense_count) {
+            const Tensor *t = k->in[dense + next_dense++];
+            if (t->shape.rank != 2) return error_invalid("tf.ragged.cross only supports inputs with rank=2.");
+            *column = (Column){t, NULL, t->shape.dims[1]};
+            err = same_rows(c, t->shape.dims[0]);
+        } else {
+            err = order_error(s, s->order[i]);
+        }
+    }
+    if (c->rows < 0) c->rows = 0;
+    return err;
+}
+
+/* The splits of the output; *total is how many values it has. */
+static Error *ragged_splits(const Cross *c, Tensor *splits, int64_t *total) {
+    bool overflow = false;
+    *total = 0;
+    for (int64_t row = 0; row <= c->rows; row++) {
+        if (splits->dtype == DT_INT64) {
+            tensor_i64(splits)[row] = *total;
+        } else {
+            overflow = overflow || *total > INT32_MAX;
+            tensor_i32(splits)[row] = (int32_t)*total;
+        }
+        if (row < c->rows) overflow = __builtin_add_overflow(*total, combinations(c, row, &overflow), total) || overflow;
+    }
+    return overflow ? error_invalid("The cross has too many values") : NULL;
+}
+
+static Error *run_ragged_cross(KernelContext *k) {
+    const RaggedState *s = k->state;
+    Cross c = {0};
+    int64_t total = 0;
+    Error *err = ragged_read(k, &c);
+    Crosser how = {.hash = kernel_output_type(k, 0) == DT_INT64, .keyed_start = true, .start = (uint64_t)s->key, .buckets = s->buckets, .separator = STR("_X_")};
+    Shape of_splits = shape_vector(c.rows + 1);
+    Tensor *splits = err ? NULL : kernel_output(k, 1, &of_splits);
+    if (splits) err = ragged_splits(&c, splits, &total);
+    Shape of_values = shape_vector(total);
+    Tensor *values = err || !splits ? NULL : kernel_output(k, 0, &of_values);
+    if (values) cross_rows(&how, &c, NULL, values);
+    cross_clear(&c);
+    return err;
+}
+
 const KernelDef sparse_cross_cpu[] = {
+    {"RaggedCross", .run = run_ragged_cross, .state_size = sizeof(RaggedState), .init = ragged_init, .clear = ragged_clear,
+     .flags = KERNEL_EXPENSIVE},
     {"SparseCross", .run = run_cross, .state_size = sizeof(CrossState), .init = cross_v1_init,
      .flags = KERNEL_EXPENSIVE},
     {"SparseCrossV2", .run = run_cross_v2, .state_size = sizeof(CrossState), .init = cross_init,

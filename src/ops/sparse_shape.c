@@ -1,4 +1,4 @@
-/* sparse_shape.c: sparse tensors reordered, reshaped, joined, split and sliced; rows filled that are empty. */
+/* sparse_shape.c: sparse tensors reordered, reshaped, joined, split and sliced. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -28,12 +28,6 @@ const OpDef sparse_shape_ops[] = {
      "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, bfloat16, qint16, "
      "quint16, uint16, complex128, half, uint32, uint64}",
      0},
-    {"SparseFillEmptyRows",
-     "indices: int64, values: T, dense_shape: int64, default_value: T -> output_indices: int64, output_values: T, "
-     "empty_row_indicator: bool, reverse_index_map: int64",
-     "T: type", 0},
-    {"SparseFillEmptyRowsGrad", "reverse_index_map: int64, grad_values: T -> d_values: T, d_default_value: T",
-     "T: type", 0},
     {0},
 };
 
@@ -329,92 +323,6 @@ static Error *run_slice_grad(KernelContext *k) {
     return NULL;
 }
 
-/* ---- SparseFillEmptyRows ---- */
-
-static Error *run_fill_rows(KernelContext *k) {
-    const Tensor *fallback = k->in[3];
-    SparseView v;
-    Error *err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &v);
-    if (err) return err;
-    if (fallback->shape.rank != 0)
-        return error_invalid("default_value must be a scalar, saw: %s", shape_text(&fallback->shape).text);
-    int rank = v.shape.rank;
-    if (rank == 0) return error_invalid("Dense shape cannot be empty.");
-    int64_t rows = v.shape.dims[0], added = 0;
-    if (rows == 0 && v.nnz > 0)
-        return error_invalid("Received SparseTensor with dense_shape[0] = 0 but indices.shape[0] = %lld",
-                             (long long)v.nnz);
-    for (int64_t i = 0; i < v.nnz; i++) {
-        int64_t row = v.indices[i * rank];
-        if (row < 0) return error_invalid("indices(%lld, 0) is invalid: %lld < 0", (long long)i, (long long)row);
-        if (row >= rows)
-            return error_invalid("indices(%lld, 0) is invalid: %lld >= %lld", (long long)i, (long long)row,
-                                 (long long)rows);
-    }
-    Shape row_shape = shape_vector(rows), map_shape = shape_vector(v.nnz);
-    Tensor *empty = kernel_output(k, 2, &row_shape), *map = empty ? kernel_output(k, 3, &map_shape) : NULL;
-    Tensor *next = map ? kernel_scratch(k, DT_INT64, &row_shape) : NULL;
-    if (!next) return NULL;
-    int64_t *to = tensor_i64(next);
-    memset(to, 0, tensor_bytes(next));
-    for (int64_t i = 0; i < v.nnz; i++) to[v.indices[i * rank]]++;
-    for (int64_t r = 0, sum = 0; r < rows; r++) {
-        int64_t n = to[r];
-        tensor_bool(empty)[r] = n == 0;
-        added += n == 0;
-        to[r] = sum;
-        sum += n ? n : 1;
-    }
-    Shape matrix = shape_matrix(v.nnz + added, rank), vector = shape_vector(v.nnz + added);
-    Tensor *indices = kernel_output(k, 0, &matrix), *values = indices ? kernel_output(k, 1, &vector) : NULL;
-    for (int64_t r = 0; values && r < rows; r++) {
-        if (!tensor_bool(empty)[r]) continue;
-        memset(tensor_i64(indices) + to[r] * rank, 0, (size_t)rank * sizeof(int64_t));
-        tensor_i64(indices)[to[r] * rank] = r;
-        elements_copy(values->dtype, element_to(values, to[r]), fallback->data, 1);
-    }
-    for (int64_t i = 0; values && i < v.nnz; i++) {
-        int64_t at = to[v.indices[i * rank]]++;
-        memcpy(tensor_i64(indices) + at * rank, v.indices + i * rank, (size_t)rank * sizeof(int64_t));
-        elements_copy(values->dtype, element_to(values, at), element_at(v.values, i), 1);
-        tensor_i64(map)[i] = at;
-    }
-    tensor_unref(next);
-    return NULL;
-}
-
-static Error *run_fill_rows_grad(KernelContext *k) {
-    const Tensor *map = k->in[0], *grad = k->in[1];
-    const RowMath *math = row_math(grad->dtype);
-    if (map->shape.rank != 1)
-        return error_invalid("reverse_index_map must be a vector, saw: %s", shape_text(&map->shape).text);
-    if (grad->shape.rank != 1)
-        return error_invalid("grad_values must be a vector, saw: %s", shape_text(&grad->shape).text);
-    if (!math) return error_unimplemented("SparseFillEmptyRowsGrad of type %s", dtype_name(grad->dtype));
-    Shape scalar = SHAPE_SCALAR;
-    Tensor *values = kernel_output(k, 0, &map->shape), *fallback = values ? kernel_output(k, 1, &scalar) : NULL;
-    Tensor *used = fallback ? kernel_scratch(k, DT_BOOL, &grad->shape) : NULL;
-    if (!used) return NULL;
-    Error *err = NULL;
-    size_t size = dtype_size(grad->dtype);
-    memset(used->data, 0, tensor_bytes(used));
-    memset(fallback->data, 0, tensor_bytes(fallback));
-    for (int64_t i = 0; i < map->count && !err; i++) {
-        int64_t at = tensor_i64(map)[i];
-        if (at < 0 || at >= grad->count) {
-            err = error_invalid("Elements in reverse index must be in [0, %lld) but got %lld", (long long)grad->count,
-                                (long long)at);
-        } else {
-            memcpy(element_to(values, i), element_at(grad, at), size);
-            tensor_bool(used)[at] = true;
-        }
-    }
-    for (int64_t i = 0; i < grad->count && !err; i++)
-        if (!tensor_bool(used)[i]) math->add(fallback->data, element_at(grad, i), 1);
-    tensor_unref(used);
-    return err;
-}
-
 const KernelDef sparse_shape_cpu[] = {
     {"SparseReorder", .run = run_reorder},
     {"SparseReshape", .run = run_reshape},
@@ -422,7 +330,5 @@ const KernelDef sparse_shape_cpu[] = {
     {"SparseSplit", .run = run_split, .state_size = sizeof(SplitState), .init = split_init},
     {"SparseSlice", .run = run_slice},
     {"SparseSliceGrad", .run = run_slice_grad},
-    {"SparseFillEmptyRows", .run = run_fill_rows},
-    {"SparseFillEmptyRowsGrad", .run = run_fill_rows_grad},
     {0},
 };

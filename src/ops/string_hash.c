@@ -1,15 +1,19 @@
-/* string_hash.c: StringToHashBucket, StringToHashBucketFast, StringToHashBucketStrong, and Fingerprint of rows of any
- * type. */
+/* string_hash.c: StringToHashBucket, StringToHashBucketFast, StringToHashBucketStrong, _TensorToHashBucketFast,
+ * and Fingerprint of rows of any type. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/fingerprint.h"
 #include "ops/elements.h"
 #include "ops/op_list.h"
+#include "tensor/number.h"
 
 const OpDef string_hash_ops[] = {
     {"StringToHashBucket", "string_tensor: string -> output: int64", "num_buckets: int >= 1", 0},
     {"StringToHashBucketFast", "input: string -> output: int64", "num_buckets: int >= 1", 0},
     {"StringToHashBucketStrong", "input: string -> output: int64", "num_buckets: int >= 1; key: list(int)", 0},
+    {"_TensorToHashBucketFast", "input: T -> output: int64",
+     "T: {int8, uint8, int16, uint16, int32, uint32, int64, uint64}; num_buckets: int >= 1", 0},
     {"Fingerprint", "data: T, method: string -> fingerprint: uint8", "T: type", 0},
     {0},
 };
@@ -54,6 +58,19 @@ static Error *run_fast(KernelContext *k) {
     return NULL;
 }
 
+/* Numbers as they are written; of the types that the definition allows TensorFlow takes the signed ones. */
+static Error *run_numbers(KernelContext *k) {
+    const HashState *s = k->state;
+    if (number_kind(k->in[0]->dtype) != NUMBER_INT) return error_invalid("Type not supported: %s", dtype_name(k->in[0]->dtype));
+    Tensor *out = kernel_output(k, 0, &k->in[0]->shape);
+    for (int64_t i = 0; out && i < out->count; i++) {
+        char text[32];
+        int n = snprintf(text, sizeof text, "%lld", (long long)number_int(k->in[0], i));
+        tensor_i64(out)[i] = (int64_t)(fingerprint64((Str){text, (size_t)n}) % (uint64_t)s->buckets);
+    }
+    return NULL;
+}
+
 static Error *run_strong(KernelContext *k) {
     HashState *s = k->state;
     Tensor *out = kernel_output(k, 0, &k->in[0]->shape);
@@ -95,6 +112,7 @@ static Error *run_fingerprint(KernelContext *k) {
 const KernelDef string_hash_cpu[] = {
     {"StringToHashBucket", .run = run_slow, .state_size = sizeof(HashState), .init = init_buckets},
     {"StringToHashBucketFast", .run = run_fast, .state_size = sizeof(HashState), .init = init_buckets},
+    {"_TensorToHashBucketFast", .run = run_numbers, .state_size = sizeof(HashState), .init = init_buckets},
     {"Fingerprint", .run = run_fingerprint},
     {"StringToHashBucketStrong", .run = run_strong, .state_size = sizeof(HashState), .init = init_strong},
     {0},

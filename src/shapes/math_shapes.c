@@ -164,6 +164,7 @@ const ShapeRow math_rules[] = {
     {"BitwiseOr", rule_broadcast, 0},
     {"BitwiseXor", rule_broadcast, 0},
     {"Cast", rule_same, 0},
+    {"_HostCast", rule_same, 0},
     {"Ceil", rule_same, 0},
     {"ClipByValue", rule_same, 0},
     {"Complex", rule_broadcast, 0},

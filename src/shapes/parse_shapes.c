@@ -141,8 +141,46 @@ static void parse_single_sequence_example(ShapeContext *c) {
     parse_sequence(c, SHAPE_SCALAR, false, false, false);
 }
 
+/* ---- Sounds ---- */
+
+static int64_t wanted_or_unknown(ShapeContext *c, const char *attr) {
+    int64_t n = ctx_attr_int(c, attr);
+    if (n >= 0) return n;
+    if (n != -1) ctx_fail(c, "%s must be >= 0 or -1, got %lld", attr, (long long)n);
+    return DIM_UNKNOWN;
+}
+
+static void decode_wav(ShapeContext *c) {
+    ctx_want_scalar(c, 0);
+    int64_t channels = wanted_or_unknown(c, "desired_channels"), samples = wanted_or_unknown(c, "desired_samples");
+    ctx_out(c, 0, shape_matrix(samples, channels));
+    ctx_out(c, 1, SHAPE_SCALAR);
+}
+
+static void audio_spectrogram(ShapeContext *c) {
+    PartialShape in = ctx_in_rank(c, 0, 2);
+    int64_t window = ctx_attr_int(c, "window_size"), stride = ctx_attr_int(c, "stride"), length = 1;
+    if (window <= 1 || stride <= 0) {
+        ctx_fail(c, "window_size must be > 1 and stride > 0, got %lld and %lld", (long long)window, (long long)stride);
+        return;
+    }
+    while (length < window) length *= 2;
+    int64_t windows = in.dims[0] < 0 ? DIM_UNKNOWN : in.dims[0] < window ? 0 : 1 + (in.dims[0] - window) / stride;
+    ctx_out(c, 0, (PartialShape){3, {in.dims[1], windows, 1 + length / 2}});
+}
+
+static void mfcc(ShapeContext *c) {
+    PartialShape in = ctx_in_rank(c, 0, 3);
+    ctx_want_scalar(c, 1);
+    ctx_out(c, 0, (PartialShape){3, {in.dims[0], in.dims[1], ctx_attr_int(c, "dct_coefficient_count")}});
+}
+
 const ShapeRow parse_rules[] = {
+    {"AudioSpectrogram", audio_spectrogram, 0},
     {"DecodeJSONExample", rule_same, 0},
+    {"DecodeWav", decode_wav, 0},
+    {"EncodeWav", 0, "[?,?] [] -> []"},
+    {"Mfcc", mfcc, 0},
     {"ParseExample", parse_example, 0},
     {"ParseExampleV2", parse_example_v2, 0},
     {"ParseSequenceExample", parse_sequence_example, 0},

@@ -252,6 +252,31 @@ static void sparse_fill_empty_rows(ShapeContext *c) {
     ctx_out(c, 3, shape_vector(count));
 }
 
+static void ragged_fill_empty_rows(ShapeContext *c) {
+    PartialShape rows = ctx_in_rank(c, 0, 1), values = ctx_in_rank(c, 1, 1);
+    ctx_want_scalar(c, 2);
+    ctx_want_scalar(c, 3);
+    int64_t count = ctx_merge_dim(c, rows.dims[0], values.dims[0]);
+    ctx_out(c, 0, shape_vector(DIM_UNKNOWN));
+    ctx_out(c, 1, shape_vector(DIM_UNKNOWN));
+    ctx_out(c, 2, shape_vector(DIM_UNKNOWN));
+    ctx_out(c, 3, shape_vector(count));
+}
+
+/* Lists that belong together are of one length. */
+static void ragged_cross(ShapeContext *c) {
+    int first, values, splits, sparse, sparse_values, dense;
+    ctx_arg(c, "ragged_values", &first, &values);
+    ctx_arg(c, "ragged_row_splits", &first, &splits);
+    ctx_arg(c, "sparse_indices", &first, &sparse);
+    ctx_arg(c, "sparse_values", &first, &sparse_values);
+    ctx_arg(c, "dense_inputs", &first, &dense);
+    if (values != splits) ctx_fail(c, "ragged values and splits must have the same length");
+    if (sparse != sparse_values) ctx_fail(c, "sparse indices and values must have the same length");
+    if (ctx_attr_str(c, "input_order").len != (size_t)(values + sparse + dense)) ctx_fail(c, "Invalid length for input_order");
+    ctx_out_all(c, shape_vector(DIM_UNKNOWN));
+}
+
 static void serialize_many_sparse(ShapeContext *c) {
     ctx_in_rank(c, 0, 2);
     ctx_in_rank(c, 1, 1);
@@ -338,6 +363,9 @@ const ShapeRow sparse_rules[] = {
     {"SparseDenseCwiseMul", 0, "[n,?] * * * -> [n]"},
     {"SparseFillEmptyRows", sparse_fill_empty_rows, 0},
     {"SparseFillEmptyRowsGrad", 0, "[n] [?] -> [n] []"},
+    {"RaggedFillEmptyRows", ragged_fill_empty_rows, 0},
+    {"RaggedFillEmptyRowsGrad", 0, "[n] [?] -> [n] []"},
+    {"RaggedCross", ragged_cross, 0},
     {"SparseReduceMax", sparse_reduce, 0},
     {"SparseReduceMaxSparse", rule_unknown, 0},
     {"SparseReduceSum", sparse_reduce, 0},

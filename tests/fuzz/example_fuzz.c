@@ -1,4 +1,4 @@
-/* example_fuzz.c: serialised Example and SequenceExample messages, CSV records, JSON and more strings, through the kernels that parse them. */
+/* example_fuzz.c: serialised Example and SequenceExample messages, CSV records, JSON, sounds and more strings, through the kernels that parse them. */
 #include "direct_run.h"
 #include "fuzz_target.h"
 
@@ -72,6 +72,7 @@ static void build(GraphBuilder *b) {
     gb_node(b, "many", "DeserializeManySparse", "in3");
     gb_type(b, "dtype", DT_FLOAT);
     gb_placeholder(b, "in3", DT_STRING);
+    gb_node(b, "wav", "DecodeWav", "in");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -86,13 +87,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     Str input = input_str(data, size);
     unsigned choice = take_choice(&input);
-    bool many = choice >> 4 == 15;
+    bool many = choice >> 4 == 15, wav = choice >> 4 == 14;
     Tensor *t = NULL;
-    Shape shape = many ? shape_matrix(1, 3) : shape_vector(choice & 8 ? 2 : 1);
+    Shape shape = many ? shape_matrix(1, 3) : wav ? SHAPE_SCALAR : shape_vector(choice & 8 ? 2 : 1);
     error_free(tensor_new(DT_STRING, &shape, &t));
     for (int64_t i = 0; i + 1 < t->count; i++) tstring_set(&tensor_str(t)[i], take_piece(&input));
     tstring_set(&tensor_str(t)[t->count - 1], input);
-    Str feeds[] = {many ? STR("in3") : STR("in")}, target[] = {many ? STR("many") : str_of(targets[choice % 8])};
+    Str feeds[] = {many ? STR("in3") : STR("in")}, target[] = {many ? STR("many") : wav ? STR("wav") : str_of(targets[choice % 8])};
     RunSignature sig = {.feeds = feeds, .targets = target, .feed_count = 1, .target_count = 1};
     error_free(direct_session_run(session, &sig, &t, NULL, 0));
     tensor_unref(t);

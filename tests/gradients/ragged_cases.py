@@ -41,3 +41,10 @@ def ragged_variants():
 def nth_element():
     x = tf.constant([[3., 1, 2, 2], [4, 4, 4, 1]], tf.float64)
     return tf.raw_ops.NthElement(input=x, n=2), [x]
+
+
+@case(needs=["RaggedFillEmptyRows", "RaggedFillEmptyRowsGrad"])
+def ragged_fill_empty_rows():
+    x, fill = floats(3), tf.constant(.5, tf.float64)
+    filled = tf.raw_ops.RaggedFillEmptyRows(value_rowids=tf.constant([2, 0, 0], tf.int64), values=x, nrows=tf.constant(4, tf.int64), default_value=fill)
+    return tf.ensure_shape(tf.square(filled.output_values), [5]), [x, fill]
