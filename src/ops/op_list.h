@@ -166,6 +166,8 @@
     ROW(dataset_snapshot_reader) \
     ROW(dataset_save) \
     ROW(dataset_snapshot) \
+    ROW(batch_ops) \
+    ROW(unbatch) \
     ROW(sample_box) \
     ROW(record_input)
 

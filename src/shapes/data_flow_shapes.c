@@ -49,12 +49,39 @@ static void broadcast_received(ShapeContext *c) {
     ctx_out(c, 0, ctx_shape_of(c, 3));
 }
 
+/* The same but for the number of rows. */
+static PartialShape any_rows(ShapeContext *c, PartialShape s) {
+    if (s.rank == 0) ctx_fail(c, "A tensor to be batched has at least one dimension");
+    if (s.rank > 0) s.dims[0] = -1;
+    return s;
+}
+
+static void batch(ShapeContext *c) {
+    for (int i = 0; i < c->in_count; i++) ctx_out(c, i, any_rows(c, c->in[i]));
+    ctx_out(c, c->in_count, shape_matrix(-1, 3));
+    ctx_out(c, c->in_count + 1, SHAPE_SCALAR);
+}
+
+static void unbatch(ShapeContext *c) {
+    ctx_out(c, 0, any_rows(c, c->in[0]));
+}
+
+static void unbatch_grad(ShapeContext *c) {
+    PartialShape s = c->in[2];
+    for (int i = 0; i < s.rank; i++) s.dims[i] = -1;
+    ctx_out(c, 0, s);
+}
+
 const ShapeRow data_flow_rules[] = {
     {"AccumulatorApplyGradient", 0, "* []"},
     {"AccumulatorNumAccumulated", rule_scalar, 0},
     {"AccumulatorSetGlobalStep", 0, "* []"},
     {"AccumulatorTakeGradient", rule_unknown, "* []"},
     {"Barrier", 0, "-> [2]"},
+    {"Batch", batch, 0},
+    {"BatchFunction", rule_unknown, 0},
+    {"Unbatch", unbatch, 0},
+    {"UnbatchGrad", unbatch_grad, 0},
     {"BarrierClose", 0, "[2]"},
     {"BarrierIncompleteSize", rule_scalar, "[2]"},
     {"BarrierInsertMany", 0, "[2] [n] [n,...]"},
