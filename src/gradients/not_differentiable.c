@@ -134,6 +134,7 @@ const GradientDef not_differentiable_gradients[] = {
     {"Size", NULL},
     {"SparseAddGrad", NULL},
     {"SparseConcat", NULL},
+    {"SparseMatrixNNZ", NULL},
     {"SparseToSparseSetOperation", NULL},
     {"StatelessMultinomial", NULL},
     {"StatelessRandomNormal", NULL},

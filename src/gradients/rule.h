@@ -64,6 +64,7 @@ void rule_set_reduced_to(Builder *b, Rule *r, int i, Output g, Output full_shape
     ROW(einsum)             \
     ROW(fft)                \
     ROW(sparse)             \
+    ROW(csr)                \
     ROW(ragged)             \
     ROW(image)              \
     ROW(quantize)           \

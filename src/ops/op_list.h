@@ -134,6 +134,8 @@
     ROW(boxes) \
     ROW(warp) \
     ROW(image_io) \
+    ROW(csr_ops) \
+    ROW(csr_cholesky) \
     ROW(quantize) \
     ROW(quantized) \
     ROW(quantized_math) \

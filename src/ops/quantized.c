@@ -46,7 +46,7 @@ const QuantizedType *quantized_type(DataType t) {
 Error *quantized_range_input(KernelContext *k, int i, const char *low, const char *high, QuantizedRange *out) {
     for (int j = 0; j < 2; j++)
         if (k->in[i + j]->count != 1)
-            return error_invalid("%s must be a scalar, but got shape %s", j ? high : low,
+            return error_invalid("%s must be a scalar, but got shape%s", j ? high : low,
                                  shape_text(&k->in[i + j]->shape).text);
     *out = (QuantizedRange){tensor_f32(k->in[i])[0], tensor_f32(k->in[i + 1])[0]};
     return NULL;
@@ -92,6 +92,8 @@ static QuantizedRange actual_range(const Tensor *x, QuantizedRange given) {
 
 static Error *run_range(KernelContext *k) {
     QuantizedRange given = {0, 0};
+    for (int i = 1; i <= 2; i++)
+        if (k->in[i]->count == 0) return error_invalid("Input %s must not be empty.", i == 1 ? "min" : "max");
     Error *err = scalar_range(k, 1, "input_min", "input_max", &given);
     if (!err) quantized_range_output(k, 0, actual_range(k->in[0], given));
     return err;
@@ -148,10 +150,12 @@ static Error *clip_init(const Node *node, void *state) {
 static Error *run_channel_range(KernelContext *k) {
     const Tensor *x = k->in[0], *low = k->in[1], *high = k->in[2];
     int64_t depth = high->count;
-    if (low->shape.rank < 1 || high->shape.rank < 1 || low->shape.dims[0] != depth || high->shape.dims[0] != depth ||
-        low->count != depth)
-        return error_invalid("input_min and input_max must be vectors of one size, got %s and %s",
-                             shape_text(&low->shape).text, shape_text(&high->shape).text);
+    for (int i = 1; i <= 2; i++) {
+        const Shape *s = &k->in[i]->shape;
+        if (s->rank != 1 || s->dims[0] != depth)
+            return error_invalid("input_%s has incorrect size, expected %lld was %lld", i == 1 ? "min" : "max", (long long)depth,
+                                 (long long)(s->rank ? s->dims[0] : 0));
+    }
     if (x->count == 0) return error_invalid("input must not be empty");
     if (x->shape.rank != 4) return error_invalid("input must be in NHWC format");
     if (x->shape.dims[3] != depth)

@@ -38,6 +38,9 @@ const OpDef quantized_array_ops[] = {
 static Error *run_reshape(KernelContext *k) {
     QuantizedRange range = {0, 0};
     Error *err = kernel_reshape(k);
+    for (int i = 2; !err && i < 4; i++)
+        if (k->in[i]->count != 1 || k->in[i]->shape.rank > 1)
+            err = error_invalid("input_%s must be a scalar or a vector of 1 element", i == 2 ? "min" : "max");
     if (!err) err = quantized_range_input(k, 2, "input_min", "input_max", &range);
     if (!err) quantized_range_output(k, 1, range);
     return err;
@@ -168,7 +171,7 @@ static Error *run_pool(KernelContext *k) {
     QuantizedRange range = {0, 0};
     Error *err = quantized_range_input(k, 1, "min_input", "max_input", &range);
     if (err) return err;
-    if (x->shape.rank != 4) return error_invalid("tensor_in must be 4-dimensional, got shape %s", shape_text(&x->shape).text);
+    if (x->shape.rank != 4) return error_invalid("Input must be 4 or 5-dimensional");
     Span h, w;
     err = window_span(win, 1, x->shape.dims[1], win->ksize[1], &h);
     if (!err) err = window_span(win, 2, x->shape.dims[2], win->ksize[2], &w);
@@ -248,8 +251,8 @@ static Error *run_resize(KernelContext *k) {
     Error *err = quantized_range_input(k, 2, "min", "max", &range);
     if (err) return err;
     if (x->shape.rank != 4) return error_invalid("input must be 4-dimensional%s", shape_text(&x->shape).text);
-    if (size->shape.rank != 1 || size->count != 2)
-        return error_invalid("shape_t must be 1-dimensional with two elements%s", shape_text(&size->shape).text);
+    if (size->shape.rank != 1) return error_invalid("shape_t must be 1-dimensional%s", shape_text(&size->shape).text);
+    if (size->count != 2) return error_invalid("shape_t must have two elements%s", shape_text(&size->shape).text);
     const int64_t *d = x->shape.dims, h = tensor_i32(size)[0], w = tensor_i32(size)[1];
     if (d[1] > INT32_MAX || d[2] > INT32_MAX) return error_invalid("input sizes must be between 0 and max int32");
     if (h <= 0 || w <= 0) return error_invalid("output dimensions must be positive");

@@ -61,8 +61,9 @@ static Error *operand(KernelContext *k, int i, Operand *out) {
     const char *const names[] = {"min_x", "max_x", "min_y", "max_y"};
     for (int j = 0; j < 2; j++)
         if (k->in[2 + 2 * i + j]->shape.rank != 0)
-            return error_invalid("`%s` must be rank 0 but is rank %d", names[2 * i + j],
-                                 k->in[2 + 2 * i + j]->shape.rank);
+            return node_is(k->node, "QuantizedMul") ? error_invalid("%s must be a scalar", names[2 * i + j])
+                                                    : error_invalid("`%s` must be rank 0 but is rank %d", names[2 * i + j],
+                                                                    k->in[2 + 2 * i + j]->shape.rank);
     *out = (Operand){tensor_u8(k->in[i]), k->in[i]->count, {0, 0}, 0, 0};
     return quantized_range_input(k, 2 + 2 * i, names[2 * i], names[2 * i + 1], &out->range);
 }
@@ -84,7 +85,7 @@ static Error *pairs_init(Pairs *p, const KernelContext *k) {
         return error_unimplemented("Broadcast between %s and %s is not supported yet.", shape_text(x).text,
                                    shape_text(y).text);
     if (few == 0 && !shape_eq(x, y) && k->in[0]->count + k->in[1]->count > 1)
-        return error_invalid("vector must have at least 1 element");
+        return error_invalid(node_is(k->node, "QuantizedAdd") ? "Must have some elements to add" : "vector must have at least 1 element");
     p->shape = shape_of(p->plan.out_rank, p->plan.out_dims);
     p->wraps = p->plan.count == (k->in[0]->count > k->in[1]->count ? k->in[0]->count : k->in[1]->count);
     return NULL;

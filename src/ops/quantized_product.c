@@ -302,7 +302,9 @@ static Error *conv_shape(const ProductState *st, const Tensor *x, const Tensor *
     if (x->shape.rank != 4) return error_invalid("input must be 4-dimensional: %s", shape_text(&x->shape).text);
     if (filter->shape.rank != 4) return error_invalid("filter must be 4-dimensional: %s", shape_text(&filter->shape).text);
     const int64_t *d = x->shape.dims, *f = filter->shape.dims;
-    if (d[3] != f[2]) return error_invalid("input and filter must have the same depth: %lld vs %lld", (long long)d[3], (long long)f[2]);
+    if (d[3] != f[2])
+        return error_invalid("%s: %lld vs %lld", filter->dtype == DT_QUINT8 ? "input and filter must have the same depth" : "input depth must be evenly divisible by filter depth",
+                             (long long)d[3], (long long)f[2]);
     for (int i = 0; i < 4; i++)
         if (d[i] > INT32_MAX || f[i] > INT32_MAX || f[i] < 1 || d[i] < 1)
             return error_invalid("input and filter must not be empty or too large: %s and %s", shape_text(&x->shape).text, shape_text(&filter->shape).text);

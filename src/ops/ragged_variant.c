@@ -107,7 +107,7 @@ static Error *add_ragged(const void *a, const void *b, Variant *out) {
 }
 
 static const VariantType ragged_type = {"RaggedTensorVariant", ref_ragged,        unref_ragged,
-                                        encode_ragged,         zeros_like_ragged, add_ragged};
+                                        encode_ragged,         zeros_like_ragged, add_ragged, NULL};
 const VariantDecoder ragged_variant_decoder = {"RaggedTensorVariant", decode_ragged};
 
 /* ---- RaggedTensorToVariant ---- */

@@ -47,7 +47,7 @@ static Error *encode_tensor(const void *object, StrBuf *metadata, StrBuf *tensor
     strbuf_clear(&proto);
     return NULL;
 }
-static const VariantType tensor_variant = {"tensorflow::Tensor", ref_tensor, unref_tensor, encode_tensor, NULL, NULL};
+static const VariantType tensor_variant = {"tensorflow::Tensor", ref_tensor, unref_tensor, encode_tensor, NULL, NULL, NULL};
 
 /* One element of `to`, a string or a variant. */
 static void put_tensor(Tensor *to, int64_t i, Tensor *t) {

@@ -136,7 +136,7 @@ static Error *add_lists(const void *a, const void *b, Variant *out) {
     return err;
 }
 
-const VariantType tensor_list_type = {"tensorflow::TensorList", ref_list, unref_list, encode_list, zeros_like_list, add_lists};
+const VariantType tensor_list_type = {"tensorflow::TensorList", ref_list, unref_list, encode_list, zeros_like_list, add_lists, NULL};
 const VariantDecoder tensor_list_decoder = {"tensorflow::TensorList", decode_list};
 
 /* ---- In kernels ---- */

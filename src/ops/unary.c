@@ -134,9 +134,19 @@ static Error *logical_not(KernelContext *k) {
     return unary_run(k, logical_not_loop);
 }
 
+/* Variants that say how; others stay as they are. */
 static Error *conj_variant(KernelContext *k) {
-    kernel_set_output(k, 0, tensor_ref(k->in[0]));
-    return NULL;
+    const Tensor *x = k->in[0];
+    Tensor *z = kernel_output(k, 0, &x->shape);
+    Error *err = NULL;
+    for (int64_t i = 0; z && !err && i < x->count; i++) {
+        const Variant *v = &tensor_variants(x)[i];
+        if (v->type && v->type->conjugate)
+            err = v->type->conjugate(v->object, &tensor_variants(z)[i]);
+        else
+            variant_set(&tensor_variants(z)[i], *v);
+    }
+    return err;
 }
 
 const KernelDef unary_cpu[] = {

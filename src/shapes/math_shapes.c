@@ -169,7 +169,7 @@ const ShapeRow math_rules[] = {
     {"ClipByValue", rule_same, 0},
     {"Complex", rule_broadcast, 0},
     {"ComplexAbs", rule_same, 0},
-    {"Conj", rule_same, 0},
+    {"Conj", rule_identity, 0},
     {"Cos", rule_same, 0},
     {"Cosh", rule_same, 0},
     {"Cumprod", rule_same, 0},

@@ -2,7 +2,7 @@
 #pragma once
 #include "shapes/shape_context.h"
 
-extern const ShapeRow array_rules[], constant_rules[], control_rules[], conv_rules[], data_flow_rules[], dataset_rules[], einsum_rules[], function_rules[],
+extern const ShapeRow array_rules[], constant_rules[], control_rules[], conv_rules[], csr_rules[], data_flow_rules[], dataset_rules[], einsum_rules[], function_rules[],
     image_rules[], linalg_rules[], list_rules[], math_rules[], nn_rules[], parse_rules[], quantized_rules[], ragged_rules[], random_rules[], slice_rules[], sparse_rules[], state_rules[],
     strided_slice_rules[], string_rules[];
 

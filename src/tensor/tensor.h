@@ -52,6 +52,7 @@ typedef struct VariantType {
     Error *(*encode)(const void *object, StrBuf *metadata, StrBuf *tensors); /* (optional) VariantTensorDataProto parts */
     Error *(*zeros_like)(const void *object, Variant *out);                  /* (optional) */
     Error *(*add)(const void *a, const void *b, Variant *out);               /* (optional) of two objects of this type */
+    Error *(*conjugate)(const void *object, Variant *out);                   /* (optional) */
 } VariantType;
 struct Variant {
     const VariantType *type; /* NULL: empty */

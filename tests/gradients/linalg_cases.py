@@ -1,6 +1,7 @@
 """Graphs of linear algebra, Einsum, Fourier transforms, sparse tensors, images and quantisation."""
 import numpy as np
 import tensorflow.compat.v1 as tf
+from tensorflow.python.ops.linalg.sparse import sparse_csr_matrix_ops as csr_ops
 
 from gradient_case import case, floats, values
 
@@ -265,3 +266,50 @@ def samples_with_a_seed():
 def scale_and_translate():
     x = tf.constant(values(1, 5, 6, 2).astype(np.float32))
     return [tf.raw_ops.ScaleAndTranslate(images=x, size=[7, 3], scale=[1.4, 0.5], translation=[0.25, 1.0], kernel_type=k) for k in ("lanczos3", "triangle")], [x]
+
+
+def csr(x):
+    """The matrix of those entries of x that are not 0."""
+    dense = np.asarray(tf.get_static_value(x))
+    return csr_ops.dense_to_csr_sparse_matrix(x, np.argwhere(dense != 0))
+
+
+def holes(*shape, dtype=np.float64, seed=0):
+    x = values(*shape, dtype=dtype, seed=seed)
+    return tf.constant(np.where(np.arange(x.size).reshape(shape) % 3 == 1, 0, x).astype(dtype))
+
+
+@case(needs=["SparseMatrixTranspose", "CSRSparseMatrixToDense"])
+def csr_matrices():
+    x = holes(2, 3, 4, dtype=np.complex128)
+    turned = csr_ops.sparse_matrix_transpose(csr(x), type=tf.complex128, conjugate=True)
+    return [csr_ops.csr_sparse_matrix_to_dense(turned, type=tf.complex128)], [x]
+
+
+@case(needs=["SparseTensorToCSRSparseMatrix", "CSRSparseMatrixToSparseTensor"])
+def csr_entries():
+    x = floats(3)
+    m = csr_ops.sparse_tensor_to_csr_sparse_matrix(np.array([[0, 1], [1, 0], [2, 2]]), x, np.array([3, 3]))
+    return [tf.ensure_shape(csr_ops.csr_sparse_matrix_to_sparse_tensor(m, type=tf.float64).values, [3])], [x]
+
+
+@case(needs=["SparseMatrixMatMul"])
+def csr_products():
+    results, operands = [], []
+    for i, (f, g, transpose, conjugate) in enumerate([("", "", False, False), ("t", "", True, False), ("", "a", False, True), ("a", "t", True, True), ("t", "a", False, False)]):
+        a, y = holes(*((2, 4, 3) if f else (2, 3, 4)), dtype=np.complex128, seed=i), holes(*((2, 5, 4) if g else (2, 4, 5)), dtype=np.complex128, seed=9 + i)
+        results.append(csr_ops.sparse_matrix_mat_mul(csr(a), y, transpose_a=f == "t", adjoint_a=f == "a", transpose_b=g == "t", adjoint_b=g == "a",
+                                                     transpose_output=transpose, conjugate_output=conjugate))
+        operands += [a, y]
+    return results, operands
+
+
+@case(needs=["SparseMatrixSparseMatMul"])
+def csr_sparse_products():
+    results, operands = [], []
+    for i, (f, g) in enumerate([("", ""), ("t", "a"), ("a", "t"), ("", "t")]):
+        a, y = (tf.constant(values(3, 3, dtype=np.complex128, seed=2 * i + j)) for j in range(2))
+        z = csr_ops.sparse_matrix_sparse_mat_mul(csr(a), csr(y), type=tf.complex128, transpose_a=f == "t", adjoint_a=f == "a", transpose_b=g == "t", adjoint_b=g == "a")
+        results.append(csr_ops.csr_sparse_matrix_to_dense(z, type=tf.complex128))
+        operands += [a, y]
+    return results, operands
