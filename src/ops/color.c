@@ -102,7 +102,7 @@ static void color_range(void *arg, int64_t begin, int64_t end) {
 
 static Error *each_pixel(KernelContext *k, ColorJob *job) {
     const Shape *x = &k->in[0]->shape;
-    if (x->rank < 1) return error_invalid("input must be at least 1-D%s", shape_text(x).text);
+    if (x->rank < 1) return error_invalid("input must be at least 1D%s", shape_text(x).text);
     if (x->dims[x->rank - 1] != 3) {
         return error_new(job->plain ? CODE_FAILED_PRECONDITION : CODE_INVALID_ARGUMENT,
                          "input must have 3 channels but %s has %lld channels.", job->plain ? "input only" : "instead",

@@ -176,7 +176,7 @@ typedef struct RoundState {
 
 static Error *check_bits(const RoundState *st, int64_t bits) {
     if (bits > 0 && bits < (st->is_signed ? 62 : 63)) return NULL;
-    return error_invalid("num_bits is out of range: %lld with signed_input_ %d", (long long)bits, st->is_signed);
+    return error_invalid("num_bits is out of range: %lld with `signed_input_` %d", (long long)bits, st->is_signed);
 }
 
 static Error *round_init(const Node *node, void *state) {

@@ -300,7 +300,7 @@ static Error *run_average_grad(KernelContext *k) {
     Regions r;
     Shape shape;
     if (k->in[0]->shape.rank != 1 || k->in[0]->count != 4)
-        return error_invalid("original input tensor shape must be 1-dimensional and 4 elements");
+        return error_invalid("original input tensor shape must be1-dimensional and 4 elements");
     Error *err = kernel_shape_input(k, 0, &shape);
     if (!err) err = grad_regions(k, 2, &shape, &dy->shape, &r);
     if (err) return err;

@@ -28,8 +28,8 @@ static Error *check_state(const Variable *v, int64_t algorithm, int tag) {
         return error_invalid("Unsupported algorithm id: %lld", (long long)algorithm);
     int64_t size = (algorithm == PHILOX ? 3 : 2) + tag;
     if (v->value->count < size)
-        return error_invalid("The size of the state must be at least %lld; got %lld", (long long)size,
-                             (long long)v->value->count);
+        return error_invalid("For the %s algorithm, the size of state must be at least %lld; got %lld",
+                             algorithm == PHILOX ? "Philox" : "ThreeFry", (long long)size, (long long)v->value->count);
     return NULL;
 }
 

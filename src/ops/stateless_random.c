@@ -61,7 +61,7 @@ static Error *from_key(KernelContext *k, int i, Philox *out) {
     if (which != ALG_PHILOX && which != ALG_AUTO)
         return error_invalid("Unsupported algorithm id: %lld", (long long)which);
     if (key->shape.rank != 1 || key->count != 1)
-        return error_invalid("key must have shape [1], not %s", shape_text(&key->shape).text);
+        return error_invalid("key must have shape [1], not %s. (Note that batched keys are not supported yet.)", shape_text(&key->shape).text);
     if (counter->shape.rank != 1 || counter->count < 2)
         return error_invalid("counter must be a vector with length at least 2; got shape: %s",
                              shape_text(&counter->shape).text);
@@ -110,7 +110,7 @@ static Error *run_multinomial(KernelContext *k) {
     int64_t samples;
     Philox p;
     Error *err = element_scalar_int(k, 1, "num_samples", &samples);
-    if (!err && samples < 0) err = error_invalid("num_samples should be nonnegative, got %lld", (long long)samples);
+    if (!err && samples < 0) err = error_invalid("num_samples should be non-negative, got %lld", (long long)samples);
     if (!err) err = sampling_seed(k, 2, &p);
     return err ? err : sampling_classes(k, samples, p);
 }
