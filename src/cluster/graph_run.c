@@ -182,6 +182,7 @@ static Error *make_run(Worker *w, WorkerSession *s, const RunGraphRequest *reque
     run->executable = e;
     run->step_id = request->step_id;
     run->is_partial = request->is_partial;
+    step_table_forget_failure(w->steps, request->step_id);
     run->entry = step_table_get(w->steps, request->step_id);
     step_entry_set_session(run->entry, s);
     run->record_partition_graphs = request->record_partition_graphs;

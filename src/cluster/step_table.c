@@ -144,6 +144,16 @@ void step_table_note_failure(StepTable *t, int64_t step_id, const Error *err) {
     error_free(old);
 }
 
+void step_table_forget_failure(StepTable *t, int64_t step_id) {
+    pthread_mutex_lock(&t->mutex);
+    for (size_t i = 0; i < REMEMBERED_FAILURES && i < t->failure_count; i++) {
+        if (t->failures[i].step_id != step_id) continue;
+        error_free(t->failures[i].err);
+        t->failures[i].err = NULL;
+    }
+    pthread_mutex_unlock(&t->mutex);
+}
+
 Error *step_table_failure(StepTable *t, int64_t step_id) {
     Error *err = NULL;
     pthread_mutex_lock(&t->mutex);

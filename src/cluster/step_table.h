@@ -33,5 +33,6 @@ void step_table_end(StepTable *t, StepEntry *e);          /* its run has ended w
 void step_table_drop_if_idle(StepTable *t, StepEntry *e); /* a peer gave up on a step that never ran here, or fetched the last of one that has ended */
 /* A step failed here; later a member of its collectives may ask for a part of it, in vain. The last few hundred are remembered. */
 void step_table_note_failure(StepTable *t, int64_t step_id, const Error *err);
+void step_table_forget_failure(StepTable *t, int64_t step_id); /* it is tried again, under the same id */
 Error *step_table_failure(StepTable *t, int64_t step_id); /* a copy; NULL when it is not known to have failed */
 int64_t step_table_count(StepTable *t);

@@ -72,7 +72,7 @@ static void a_full_group_is_told_to_all_in_the_order_of_tasks(void **state) {
 static void members_that_do_not_fit_are_an_error_for_all(void **state) {
     (void)state;
     GroupTable *t = group_table_new();
-    int session;
+    int session = 0;
     Told first = {0};
     waits(t, 0, 2, 1, &session, &first);
     Told second = joins(t, 1, 3, 1, NULL);
@@ -91,7 +91,7 @@ static void members_that_do_not_fit_are_an_error_for_all(void **state) {
 static void a_group_of_a_closed_session_gives_way(void **state) {
     (void)state;
     GroupTable *t = group_table_new();
-    int session;
+    int session = 0;
     group_unref(joins(t, 0, 1, 1, &session).group);
     group_table_session_closed(t, &session);
     group_unref(joins(t, 0, 1, 1, NULL).group); /* fits: the same group */
@@ -105,7 +105,7 @@ static void a_group_of_a_closed_session_gives_way(void **state) {
 static void a_restarted_member_begins_the_group_anew(void **state) {
     (void)state;
     GroupTable *t = group_table_new();
-    int session;
+    int session = 0;
     Told got = {0};
     waits(t, 0, 2, 1, &session, &got);
     group_unref(joins(t, 1, 2, 1, NULL).group);
@@ -161,7 +161,7 @@ static Error *agree(GroupTable *t, InstanceJoin j) {
 
 static void instances_must_agree(void **state) {
     (void)state;
-    int session;
+    int session = 0;
     GroupTable *t = table_of_two(&session);
     expect_ok(agree(t, instance(0, COLLECTIVE_REDUCE, DT_FLOAT, 4, false)));
     expect_ok(agree(t, instance(1, COLLECTIVE_REDUCE, DT_FLOAT, 4, false)));
@@ -179,7 +179,7 @@ static void instances_must_agree(void **state) {
 
 static void a_broadcast_has_one_source(void **state) {
     (void)state;
-    int session;
+    int session = 0;
     GroupTable *t = table_of_two(&session);
     for (int source = 0; source < 2; source++) { /* the second time another program, under the same keys */
         Told got = {0};
