@@ -309,3 +309,11 @@ def test_saving_on_the_way(rill, reference, tmp_path, first, lost):
     assert drain(rill, load) == [0, 2, 4, 6, 8, 1, 3, 5, 7, 9]
     if not lost:  # of a shard with several files TensorFlow 2.21 cannot read the second
         assert drain(reference, load) == [0, 2, 4, 6, 8, 1, 3, 5, 7, 9]
+
+
+def test_records_with_a_compression_that_does_not_exist_are_plain(rill, reference, tmp_path):
+    path = str(tmp_path / "r")
+    with tf.io.TFRecordWriter(path) as f:
+        f.write(b"one")
+    for target in (rill, reference):
+        assert drain(target, lambda: tf2.data.TFRecordDataset([path], compression_type=tf.constant("XYZ"))) == [b"one"]

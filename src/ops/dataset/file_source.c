@@ -236,7 +236,7 @@ static Error *run_tfrecord(KernelContext *k) {
     if (err) return err;
     Str name = STR("");
     err = kernel_string(k, 1, "compression_type", &name);
-    if (!err) err = record_compression_from_name(name, &d->compression);
+    if (!err) error_free(record_compression_from_name(name, &d->compression)); /* unknown to TensorFlow: none */
     const Tensor *offsets = k->input_count > 3 ? k->in[3] : NULL;
     if (!err && offsets && offsets->count) {
         if (offsets->count != d->path_count)
