@@ -97,7 +97,7 @@ static uint64_t whole(const Tensor *t, int64_t i) {
 static Error *check(const KernelContext *k, int64_t n) {
     const Tensor *index = k->in[0], *seed = k->in[1], *most = k->in[2];
     if (index->shape.rank > 1 || (index->shape.rank == 1 && index->count != n))
-        return error_invalid("Index must be a scalar or a vector of size %lld, not %s", (long long)n, shape_text(&index->shape).text);
+        return error_invalid("Index bust be a scalar or vector."); /* TensorFlow's words, to the letter */
     if (!(seed->shape.rank == 1 && seed->count == SEED_SIZE) &&
         !(seed->shape.rank == 2 && seed->shape.dims[0] == n && seed->shape.dims[1] == SEED_SIZE))
         return error_invalid("Seed must be a vector of size [3] or a matrix of size [%lld, 3] but got %s.", (long long)n,
