@@ -126,6 +126,8 @@ static Error *check_pairs(const LookupTable *t, const Tensor *keys, const Tensor
     if (!err) err = lookup_check_types(t, keys->dtype, values->dtype);
     if (!err) err = values_shape(t, outer, &want);
     if (err || shape_eq(&want, &values->shape)) return err;
+    if (t->kind == LOOKUP_FIXED)
+        return error_invalid("Keys and values must have the same size %lld vs %lld", (long long)keys->count, (long long)values->count);
     char *expected = shape_str(&want), *got = shape_str(&values->shape);
     err = error_invalid("Expected shape %s for value, got %s", expected, got);
     free(expected);

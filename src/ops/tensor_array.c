@@ -141,7 +141,7 @@ static Error *write_locked(TensorArray *a, int64_t i, Tensor *value) {
 
 static Error *read_locked(TensorArray *a, int64_t i, Tensor **out) {
     if (i < 0 || i >= a->count)
-        return error_invalid("TensorArray %s: Tried to read from index %lld but array size is: %lld", a->name, (long long)i, (long long)a->count);
+        return error_invalid("Tried to read from index %lld but array size is: %lld", (long long)i, (long long)a->count);
     ArrayItem *item = &a->items[i];
     if (item->cleared)
         return error_invalid("TensorArray %s: Could not read index %lld twice because it was cleared after a previous read (perhaps try setting clear_after_read = false?).", a->name,
