@@ -65,6 +65,10 @@ static void report(LeaderCall *c, Error *err, Group *group, int source_rank) {
 
 /* The answer is here: takes its reference of c. */
 static void answered(LeaderCall *c, Error *err, Group *group, int source_rank) {
+    if (err && err->code == CODE_FAILED_PRECONDITION) { /* the leader does not know the group any more: make a new session */
+        err->code = CODE_ABORTED;
+        err->restarted = true;
+    }
     if (rendezvous_withdraw(c->rendezvous, str_of(c->key), c)) leader_unref(c);
     report(c, err, group, source_rank);
     leader_unref(c);

@@ -307,3 +307,23 @@ def test_a_failure_at_one_member_ends_the_step_of_the_other(start_cluster):
     got = in_threads(lambda: a.run([1, 2, 3]), lambda: b.run(np.ones(1000)))  # shapes of later steps are not compared: the sizes of parts are
     assert all(isinstance(g, tf.errors.OpError) for g in got), got
     assert any("bytes where" in str(g) for g in got), got
+
+
+@pytest.mark.parametrize("victim", [0, 1], ids=["leader", "member"])
+def test_a_task_that_dies(start_cluster, victim):
+    """The other member's step ends with Unavailable; new sessions work once the task is back and the survivor has found it."""
+    cluster = start_cluster({"worker": 2})
+    workers = [Worker(cluster, 0), Worker(cluster, 1)]
+    got = in_threads(lambda: workers[0].run([1]), lambda: workers[1].run([1]))
+    assert [list(g) for g in got] == [[2]] * 2
+    cluster.task("worker", victim).kill()
+    with pytest.raises((tf.errors.UnavailableError, tf.errors.AbortedError)):
+        workers[1 - victim].run([1])
+    cluster.task("worker", victim).start()
+    lost, limit = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError), tf.RunOptions(timeout_in_ms=2000)
+    got = [None]
+    while any(not isinstance(g, np.ndarray) for g in got):
+        workers = [Worker(cluster, 0), Worker(cluster, 1)]
+        got = in_threads(lambda: workers[0].run([1], limit), lambda: workers[1].run([1], limit))
+        assert all(isinstance(g, lost + (np.ndarray,)) for g in got), got
+    assert [list(g) for g in got] == [[2]] * 2
