@@ -218,8 +218,13 @@ def sources(counts):
     for path in sorted((ROOT / "tests/golden/ops").glob("*.units")):
         flat = list(tf.io.tf_record_iterator(str(path), tf.io.TFRecordOptions(compression_type="ZLIB")))
         for i in range(0, len(flat), 3):
-            if any(counts.get(op, 0) < CALLS_PER_OP for op in json.loads(flat[i])["ops"]):
-                yield OpUnit(flat[i:i + 3])
+            if all(counts.get(op, 0) >= CALLS_PER_OP for op in json.loads(flat[i])["ops"]):
+                continue
+            try:
+                unit = OpUnit(flat[i:i + 3])
+            except (ValueError, tf.errors.OpError):  # a call that the client refuses to build: there are others of the op
+                continue
+            yield unit
 
 
 def main():

@@ -42,7 +42,8 @@ void latch_done(Latch *l) {
 }
 
 bool latch_wait_for(Latch *l, int64_t timeout_ms) {
-    int64_t deadline = clock_mono_ns() + timeout_ms * 1000000;
+    if (timeout_ms > INT64_MAX / 4000000) timeout_ms = -1; /* some thousand years */
+    int64_t deadline = timeout_ms < 0 ? 0 : clock_mono_ns() + timeout_ms * 1000000;
     pthread_mutex_lock(&l->mutex);
     while (l->count > 0) {
         if (timeout_ms < 0)

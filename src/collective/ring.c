@@ -22,13 +22,12 @@ typedef struct Ring {
 /* Each task's devices rotated by the offset, those of a negative offset in reverse. */
 static Ring ring_of(const Group *g, int rank, int64_t offset) {
     Ring r = {.order = xcalloc((size_t)g->size, sizeof(int)), .size = g->size};
-    int64_t shift = offset < 0 ? -offset : offset;
     int place = 0;
     for (int first = 0; first < g->size;) {
         int count = 1;
         while (first + count < g->size && str_is(str_of(g->members[first].task), g->members[first + count].task)) count++;
         for (int i = 0; i < count; i++, place++) {
-            int at = (int)((i + shift) % count);
+            int shift = (int)(offset % count), at = (i + (shift < 0 ? -shift : shift)) % count;
             r.order[place] = first + (offset < 0 ? count - 1 - at : at);
             if (r.order[place] == rank) r.place = place;
         }

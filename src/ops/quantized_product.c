@@ -224,6 +224,8 @@ static Error *run_fused_matmul(KernelContext *k) {
         return error_invalid("The bias must be a vector of %lld elements, got shape %s", (long long)g.n, shape_text(&bias->shape).text);
     QuantizedRange a = {tensor_f32(k->in[3])[0], tensor_f32(k->in[4])[0]}, b = {tensor_f32(k->in[5])[0], tensor_f32(k->in[6])[0]};
     Shape shape = shape_matrix(g.m, g.n);
+    DataType result = kernel_output_type(k, 0);
+    if (result != DT_FLOAT && result != DT_QINT32 && k->input_count < 9) return error_invalid("No range is given for a result of type %s", dtype_name(result));
     Tensor *z = kernel_output(k, 0, &shape), *sums = z ? kernel_scratch(k, DT_INT32, &shape) : NULL;
     if (!sums) return NULL;
     const float wide = outer(k->in[5], k->in[6], 0), a_scale = st->min_first ? (float)((double)(a.high - a.low) / 255.0) : (float)((double)outer(k->in[3], k->in[4], 0) / 255.0);
@@ -269,6 +271,7 @@ static Error *conv_init(const Node *node, void *state) {
     if (filter == DT_QUINT8 && str_is(node->op, "QuantizedConv2D")) {
         if (w->strides[1] != w->strides[2])
             return error_invalid("Current implementation only supports equal length strides in the row and column dimensions.");
+        err = quantized_need_type(node, "out_type", DT_QINT32);
     } else {
         err = quantized_need_type(node, "Tfilter", DT_QINT8);
     }

@@ -207,7 +207,7 @@ static Error *run_gather(KernelContext *k) {
     for (int64_t i = 0; !err && i < indices->count; i++) {
         int64_t row = index_at(indices, i);
         if (row < 0 || row >= rows) err = bad_index("indices", indices, i, row, rows);
-        pieces[i] = (Piece){row, row + 1};
+        if (!err) pieces[i] = (Piece){row, row + 1};
     }
     if (!err) err = put_index_splits(k, indices);
     bool ok = !err && !k->error;

@@ -25,7 +25,7 @@ static Error *run_kernel(const Evaluator *e, const Node *n, const KernelDef *def
     KernelContext k = {.node = n, .input_count = n->input_count, .output_count = n->output_count, .in = in, .ref = refs, .out = out,
                        .out_ref = refs + n->input_count, .step = &step, .device = e->cpu, .output_limit = limit_bytes};
     void *state = def->state_size ? xcalloc(1, def->state_size) : NULL;
-    Error *err = state && def->init ? def->init(n, state) : NULL;
+    Error *err = def->init ? def->init(n, state) : NULL;
     if (!err) {
         k.state = state;
         for (int i = 0; i < n->input_count; i++) tensor_ref(in[i]); /* they are not the last holder's: nobody may write on them */
@@ -71,7 +71,7 @@ static bool is_elementwise(const Node *n) {
     KernelFn *run = NULL;
     Error *err = kernel_find(n, &def, &run);
     void *state = !err && def->state_size ? xcalloc(1, def->state_size) : NULL;
-    if (state && def->init) err = def->init(n, state);
+    if (!err && def->init) err = def->init(n, state);
     ElementLoop loop = {0};
     KernelContext k = {.node = n, .state = state, .input_count = n->input_count, .output_count = n->output_count, .loop = &loop};
     if (!err) err = run(&k);

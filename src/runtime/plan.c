@@ -70,7 +70,7 @@ static Error *find_kernel(Plan *p, PlanNode *n) {
             err = error_invalid("Const value is %s, its dtype attribute says %s", dtype_name(n->constant->dtype), dtype_name(n->node->output_types[0]));
         return err;
     }
-    if (!n->def->state_size) return NULL;
+    if (!n->def->state_size) return n->def->init ? n->def->init(n->node, NULL) : NULL; /* it only looks at the attributes */
     if (is_shared(p, n)) return session_kernel_state(p->session, n->node, n->def, &n->state);
     n->state = xcalloc(1, n->def->state_size);
     err = n->def->init ? n->def->init(n->node, n->state) : NULL;
