@@ -318,7 +318,7 @@ static Error *run_put(KernelContext *k) {
     op->key = key;
     for (int i = 0; i < op->count; i++) {
         op->values[i] = tensor_ref(k->in[2 + i]);
-        if (op->values[i]->dtype != op->map->types[op->indices[i]])
+        if (!err && op->values[i]->dtype != op->map->types[op->indices[i]])
             err = error_invalid("Component %d of the staging map has type %s, got %s", op->indices[i],
                                 dtype_name(op->map->types[op->indices[i]]), dtype_name(op->values[i]->dtype));
     }
