@@ -3,14 +3,12 @@
  * A checkpoint exists once its index does. The order is: data under a temporary name, synced; data renamed; directory
  * synced; index under a temporary name, synced; index renamed; directory synced; only then the data of the replaced one
  * goes. */
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "io/bundle_internal.h"
+#include "io/replace.h"
 
 void entry_set_clear(EntrySet *s) {
     size_t at = 0;
@@ -58,12 +56,6 @@ static StrBuf encode_index(const EntrySet *s, int64_t shard_count) {
     return table_writer_finish(&w);
 }
 
-char *bundle_temporary_path(const char *path) {
-    static atomic_uint serial;
-    return xasprintf("%s.tempstate%llx%x%x", path, (unsigned long long)clock_wall_ns(), (unsigned)getpid(),
-                     atomic_fetch_add(&serial, 1));
-}
-
 Error *bundle_index_open(const FileSystem *fs, const char *prefix, Table **index, int64_t *shard_count) {
     char *path = bundle_index_path(prefix);
     Table *t = NULL;
@@ -107,35 +99,11 @@ Error *bundle_install_begin(BundleInstall *i, const FileSystem *fs, const char *
     return NULL;
 }
 
-static Error *write_synced(const FileSystem *fs, const char *path, Str bytes) {
-    File *f = NULL;
-    Error *err = fs->open(path, FILE_WRITE, &f);
-    if (err) return err;
-    err = fs->write(f, bytes.ptr, bytes.len);
-    if (!err) err = fs->sync(f);
-    fs->close(f);
-    return err;
-}
-
-Error *bundle_replace_file(const FileSystem *fs, const char *path, Str bytes, bool *replaced) {
-    char *temporary = bundle_temporary_path(path), *dir = path_dir(path);
-    Error *err = write_synced(fs, temporary, bytes);
-    if (!err) err = fs->rename(temporary, path);
-    *replaced = !err;
-    if (err)
-        error_free(fs->remove(temporary));
-    else
-        err = fs->sync_dir(dir);
-    free(temporary);
-    free(dir);
-    return err;
-}
-
 Error *bundle_install_index(const BundleInstall *i, const EntrySet *s, bool *installed) {
     const FileSystem *fs = i->fs;
     char *path = bundle_index_path(i->prefix);
     StrBuf bytes = encode_index(s, i->shard_count);
-    Error *err = bundle_replace_file(fs, path, strbuf_str(&bytes), installed);
+    Error *err = file_replace(fs, path, strbuf_str(&bytes), installed);
     for (int64_t shard = 0; !err && i->old_count != i->shard_count && shard < i->old_count; shard++) {
         char *data = bundle_data_path(i->prefix, shard, i->old_count);
         error_free(fs->remove(data)); /* some may hold nothing and not be there */

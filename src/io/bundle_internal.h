@@ -12,10 +12,6 @@ bool bundle_header_decode(Str proto, int64_t *shard_count, bool *big_endian);
 void bundle_header_encode(int64_t shard_count, StrBuf *out);
 char *bundle_data_path(const char *prefix, int64_t shard, int64_t shard_count); /* malloced */
 char *bundle_index_path(const char *prefix);
-char *bundle_temporary_path(const char *path); /* a name beside it that nobody else uses, malloced */
-
-/* Puts a file in place at once: written beside it, synced, renamed, the directory synced. */
-Error *bundle_replace_file(const FileSystem *fs, const char *path, Str bytes, bool *replaced) MUST_CHECK;
 
 /* The index of a checkpoint and its number of shards; NotFound when there is none. */
 Error *bundle_index_open(const FileSystem *fs, const char *prefix, Table **index, int64_t *shard_count) MUST_CHECK;

@@ -6,6 +6,7 @@
 #include "base/crc32c.h"
 #include "base/memory.h"
 #include "io/bundle_internal.h"
+#include "io/replace.h"
 #include "proto/wire.h"
 #include "tensor/tensor_proto.h"
 
@@ -28,7 +29,7 @@ Error *bundle_writer_open(const FileSystem *fs, const char *prefix, BundleWriter
     w->fs = fs;
     w->prefix = xstrdup(prefix);
     w->buffer = xmalloc(BUFFER_SIZE);
-    w->temporary = bundle_temporary_path(path);
+    w->temporary = temporary_path(path);
     Error *err = bundle_make_dir(fs, dir);
     if (!err) err = fs->open(w->temporary, FILE_WRITE, &w->data);
     free(dir);

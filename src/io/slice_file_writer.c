@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "io/bundle_internal.h"
+#include "io/replace.h"
 #include "io/slice_file_internal.h"
 #include "io/table.h"
 #include "proto/wire.h"
@@ -262,7 +262,7 @@ static StrBuf encode_file(const SliceFileWriter *w) {
 Error *slice_file_writer_finish(SliceFileWriter *w, const FileSystem *fs, const char *path) {
     StrBuf bytes = encode_file(w);
     bool replaced = false;
-    Error *err = bundle_replace_file(fs, path, strbuf_str(&bytes), &replaced);
+    Error *err = file_replace(fs, path, strbuf_str(&bytes), &replaced);
     strbuf_clear(&bytes);
     return err;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/rng.h"
+#include "io/replace.h"
 #include "proto/wire.h"
 
 /* Fields of SnapshotMetadataRecord. */
@@ -84,27 +84,14 @@ static void encode(const SnapshotMetadata *m, StrBuf *b) {
     strbuf_clear(&types);
 }
 
-static Error *write_synced(const FileSystem *fs, const char *path, Str bytes) {
-    File *f = NULL;
-    Error *err = fs->open(path, FILE_WRITE, &f);
-    if (err) return err;
-    err = fs->write(f, bytes.ptr, bytes.len);
-    if (!err) err = fs->sync(f);
-    fs->close(f);
-    return err;
-}
-
 Error *snapshot_metadata_write(const FileSystem *fs, const char *dir, const SnapshotMetadata *m) {
     char *path = snapshot_path(dir, metadata_name);
-    char *fresh = xasprintf("%s-tmp-%llu", path, (unsigned long long)rng_entropy());
     StrBuf bytes = {0};
+    bool replaced = false;
     encode(m, &bytes);
     Error *err = fs->make_dir(dir);
-    if (!err) err = write_synced(fs, fresh, strbuf_str(&bytes));
-    if (!err) err = fs->rename(fresh, path);
-    if (!err) err = fs->sync_dir(dir);
+    if (!err) err = file_replace(fs, path, strbuf_str(&bytes), &replaced);
     strbuf_clear(&bytes);
-    free(fresh);
     free(path);
     return err;
 }
