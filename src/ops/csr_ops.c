@@ -290,7 +290,7 @@ static Error *check_product(const Flips *f, const CsrMatrix *a, const Tensor *b)
         return error_invalid("Batch sizes of a and b must match, saw: %lld vs. %lld.", (long long)csr_batch_count(a), (long long)batch);
     if ((f->a_transposed ? csr_row_count(a) : csr_col_count(a)) != b->shape.dims[f->b_transposed ? rank - 1 : rank - 2]) {
         Shape shape = shape_of(rank, tensor_i64(a->shape));
-        return error_invalid("Inner product dimensions of A and B do not agree.  Shapes are: %s vs. %s", shape_text(&shape).text, shape_text(&b->shape).text);
+        return error_invalid("Inner product dimensions of A and B do not agree. Shapes are: %s vs. %s", shape_text(&shape).text, shape_text(&b->shape).text);
     }
     return NULL;
 }
