@@ -86,10 +86,13 @@ static Error *timeout_error(Run *run, bool is_agreed) {
     return err;
 }
 
+static const double MAX_TIMEOUT_S = 1e9; /* more is for ever */
+
 /* On a thread that may wait. Whatever the collective waits for hears of the abort. */
 static void watch(void *arg) {
     Run *run = arg;
-    if (!latch_wait_for(&run->over, (int64_t)((double)run->request.timeout_s * 1000))) {
+    double seconds = (double)run->request.timeout_s;
+    if (!latch_wait_for(&run->over, seconds < MAX_TIMEOUT_S ? (int64_t)(seconds * 1000) : -1)) {
         pthread_mutex_lock(&run->mutex); /* the step lives as long as the collective has not ended */
         bool is_late = !run->has_ended;
         Rendezvous *r = is_late ? rendezvous_ref(run->request.step->rendezvous) : NULL;
