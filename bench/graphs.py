@@ -10,6 +10,7 @@ import os
 import models
 import numpy as np
 import tensorflow.compat.v1 as tf
+from tensorflow.python.ops import collective_ops
 
 SIZES = {"4B": 1, "1KB": 256, "1MB": 250_000, "100MB": 25_000_000}  # floats
 
@@ -77,6 +78,28 @@ def steps(folder):
                     total = on_ps.read_value()
                 with tf.device(worker):
                     cases.add("reduce_" + size, [tf.identity(total, "reduce_" + size).op])
+        cases.common(init=[[tf.global_variables_initializer().name]])
+    return cases.write()
+
+
+LEADER = "/job:worker/replica:0/task:0"
+
+
+@functools.cache
+def all_reduce(folder):
+    """A value of the ps and one of the worker, added up at both by CollectiveReduceV2."""
+    config = tf.ConfigProto()
+    config.experimental.collective_group_leader = LEADER
+    cases = Cases(folder, "all_reduce", config)
+    with cases.graph.as_default():
+        for instance, (size, floats) in enumerate(SIZES.items()):
+            sums = []
+            for job in "ps", "worker":
+                device = "/job:%s/task:0" % job
+                value = variable("%s_%s" % (job, size), floats, device)
+                with tf.device(device):
+                    sums.append(collective_ops.all_reduce_v2(value.read_value(), group_size=2, group_key=1, instance_key=1 + instance))
+            cases.add("all_reduce_" + size, [total.op for total in sums])
         cases.common(init=[[tf.global_variables_initializer().name]])
     return cases.write()
 

@@ -32,6 +32,7 @@ TITLES = {
     "steps": "Small steps, 1 ps + 1 worker",
     "transfer": "Transfers, 1 ps + 1 worker",
     "peers": "OpenMPI and Gloo, two processes",
+    "collective": "Collective ops, two tasks",
     "python": "Python client, 1 ps + 1 worker",
     "cluster": "Training on a cluster",
     "sync": "What training in step costs",

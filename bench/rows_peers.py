@@ -4,6 +4,7 @@ import shutil
 
 import contest
 import graphs
+import rows_steps
 import stage
 
 MPI = stage.bench_program("mpi")
@@ -12,7 +13,7 @@ MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2"]
 BYTES = {"1KB": 1024, "1MB": 1_000_000, "100MB": 100_000_000}
 ROWS = {"barrier": ("barrier", 0, "barrier of two processes")}
 for size in BYTES:
-    text = size.replace("B", " B").replace("K ", " K").replace("M ", " M")
+    text = rows_steps.size_text(size)
     ROWS["pull_" + size] = ("transfer", BYTES[size], "%s from one process to the other (Rill: pull)" % text)
     ROWS["reduce_" + size] = ("reduce", BYTES[size], "all-reduce of %s over two processes (Rill: added at the ps, the sum pulled)" % text)
 
@@ -44,4 +45,15 @@ def peer_rows(s):
         s.contest("peer_" + case, "peers", title, contenders, with_cpu=False, left_out=left_out)
 
 
-GROUPS = {"peers": peer_rows}
+def collective_rows(s):
+    """An all-reduce of 4 B to 100 MB over two tasks by TensorFlow's collective ops; OpenMPI and Gloo beside it."""
+    cases = graphs.all_reduce(stage.GRAPHS)
+    for size, floats in graphs.SIZES.items():
+        found, left_out = peers(s, "reduce", 4 * floats)
+        contenders = {name: contest.generator(cases, "all_reduce_" + size, cluster.target(), stage.pids(cluster), warm=10)
+                      for name, cluster in (("rill", s.cluster("rill")), ("tensorflow", s.cluster("tf_led")))}
+        text = rows_steps.size_text(size)
+        s.contest("all_reduce_" + size, "collective", "all-reduce of %s over two tasks" % text, {**contenders, **found}, left_out=left_out)
+
+
+GROUPS = {"peers": peer_rows, "collective": collective_rows}

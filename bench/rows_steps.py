@@ -19,11 +19,15 @@ TITLES = {
 }
 
 
+def size_text(size):
+    return size.replace("B", " B").replace("K ", " K").replace("M ", " M")
+
+
 def title(case):
     kind, _, size = case.partition("_")
     if case in TITLES:
         return TITLES[case]
-    return TITLES[kind] % size.replace("B", " B").replace("K ", " K").replace("M ", " M")
+    return TITLES[kind] % size_text(size)
 
 
 def c_client(s, group, case, seconds=None):

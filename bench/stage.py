@@ -13,6 +13,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 
 import cluster_process
 import contest
+import graphs
 import machine
 
 cluster_process.TF_ENVIRONMENT.pop("TF_ENABLE_ONEDNN_OPTS")  # TensorFlow as it comes, at its fastest
@@ -43,11 +44,12 @@ class Stage:
     # ---- Clusters ----
 
     def cluster(self, kind, workers=1):
-        """One ps and some workers, all of one kind ("rill", "rill_tcp": with TCP forced, "tf"); kept until the end of the run."""
+        """One ps and some workers, all of one kind ("rill", "rill_tcp": with TCP forced, "tf", "tf_led": with a leader of collectives, which TensorFlow's tasks want when they start); kept until the end of the run."""
         key = kind, workers
         if key not in self._clusters:
-            server, flags = ("rill", ["--tcp-only"]) if kind == "rill_tcp" else (kind, [])
-            self._clusters[key] = cluster_process.Cluster({"ps": [server], "worker": [server] * workers}, flags=flags)
+            server, flags = kind.partition("_")[0], ["--tcp-only"] if kind == "rill_tcp" else []
+            leader = {"TF_TASK_LEADER": graphs.LEADER} if kind == "tf_led" else None
+            self._clusters[key] = cluster_process.Cluster({"ps": [server], "worker": [server] * workers}, flags=flags, tf_environment=leader)
         return self._clusters[key]
 
     def drop_clusters(self):
