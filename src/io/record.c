@@ -73,6 +73,7 @@ struct InputStream {
     z_stream z;
     char *raw;        /* compressed bytes that z reads, or a block */
     bool member_open; /* inside a gzip member or zlib stream */
+    bool cut_short; /* the file ended within compressed data */
 };
 
 Error *input_stream_open(const FileSystem *fs, const char *path, Compression compression, InputStream **out) {
@@ -105,6 +106,10 @@ void input_stream_close(InputStream *s) {
     free(s);
 }
 
+bool input_stream_cut_short(const InputStream *s) {
+    return s->cut_short;
+}
+
 uint64_t input_stream_position(const InputStream *s) {
     return s->position;
 }
@@ -120,7 +125,8 @@ static Error *inflate_some(InputStream *s) {
             s->file_at += got;
             s->z.next_in = (Bytef *)s->raw;
             s->z.avail_in = (uInt)got;
-            if (!got && s->member_open) return error_new(CODE_DATA_LOSS, "%s: compressed data ends too early", s->path);
+            s->cut_short = !got && s->member_open;
+            if (s->cut_short) return error_new(CODE_DATA_LOSS, "%s: compressed data ends too early", s->path);
             if (!got) break;
         }
         s->member_open = true;

@@ -25,6 +25,7 @@ Error *input_stream_skip(InputStream *s, uint64_t size, uint64_t *skipped) MUST_
 /* One line without its end; false in *more when nothing is left. A '\r' before the '\n' is dropped. */
 Error *input_stream_line(InputStream *s, StrBuf *line, bool *more) MUST_CHECK;
 uint64_t input_stream_position(const InputStream *s); /* in the decompressed bytes */
+bool input_stream_cut_short(const InputStream *s); /* it failed since the file ends within compressed data (ZLIB, GZIP) */
 
 typedef struct RecordReader RecordReader;
 Error *record_reader_open(const FileSystem *fs, const char *path, Compression compression,

@@ -126,7 +126,9 @@ static Error *run_call(KernelContext *k) {
 
 static Error *run_remote_call(KernelContext *k) {
     const Functions *f = k->state;
-    return call(k, f->items[0], 1);
+    if (k->in[0]->count != 1) return error_invalid("The target of a RemoteCall is one device");
+    Error *err = function_check_device(k, tstring_str(&tensor_str(k->in[0])[0]));
+    return err ? err : call(k, f->items[0], 1);
 }
 
 /* A node whose op is a function's name: the function with the node's attributes. SymbolicGradient too names itself, and its attribute what it differentiates. */

@@ -143,6 +143,7 @@
     ROW(quantized_product) \
     ROW(fake_quant) \
     ROW(dataset_source) \
+    ROW(dataset_generator) \
     ROW(dataset_file) \
     ROW(dataset_csv) \
     ROW(dataset_parse) \

@@ -237,6 +237,9 @@ static void put_sparse(Parse *p, int i) {
 }
 
 static Error *missing(const Parse *p, int64_t e, int c) {
+    if (p->single)
+        return error_invalid("Feature: %.*s (data type: %s) is required but could not be found.",
+                             STR_ARG(p->columns[c].name), dtype_name(p->columns[c].type));
     char *owned;
     const char *name = example_name(p, e, &owned);
     Error *err = error_invalid("Name: %s, Feature: %.*s (data type: %s) is required but could not be found.", name,

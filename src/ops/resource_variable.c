@@ -1,10 +1,12 @@
 /* resource_variable.c: variables named by handles: VarHandleOp, ReadVariableOp, AssignVariableOp and their kin. */
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "ops/elements.h"
 #include "ops/op_list.h"
+#include "runtime/closure.h"
 
 const OpDef resource_variable_ops[] = {
     {"VarHandleOp", "-> resource: resource",
@@ -288,11 +290,9 @@ static Error *destroy_init(const Node *node, void *state) {
     return node_attr_bool(node, "ignore_lookup_error", &((DestroyState *)state)->ignore_lookup_error);
 }
 
-static Error *run_destroy(KernelContext *k) {
+static Error *destroy(KernelContext *k) {
     const DestroyState *s = k->state;
-    const ResourceHandle *h = k->in[0]->count == 1 ? tensor_handles(k->in[0])[0] : NULL;
-    if (!h) return error_invalid("DestroyResourceOp needs one handle");
-    if (h->direct) return NULL;
+    const ResourceHandle *h = tensor_handles(k->in[0])[0];
     ResourceType type = {.type_name = h->type_name};
     Error *err = resource_delete(kernel_resources(k), str_of(h->container), str_of(h->name), &type);
     if (err && s->ignore_lookup_error) {
@@ -300,6 +300,21 @@ static Error *run_destroy(KernelContext *k) {
         err = NULL;
     }
     return err;
+}
+
+static void destroy_blocking(KernelContext *k, void *arg) {
+    (void)arg;
+    kernel_done(k, destroy(k));
+}
+
+/* The end of any but a variable may wait for threads and functions, as an iterator's does. */
+static Error *run_destroy(KernelContext *k) {
+    const ResourceHandle *h = k->in[0]->count == 1 ? tensor_handles(k->in[0])[0] : NULL;
+    if (!h) return error_invalid("DestroyResourceOp needs one handle");
+    if (h->direct) return NULL;
+    if (!strcmp(h->type_name, variable_type.type_name)) return destroy(k);
+    kernel_block(k, destroy_blocking, NULL);
+    return NULL;
 }
 
 typedef struct CountState {
@@ -357,7 +372,7 @@ const KernelDef resource_variable_cpu[] = {
     {"AssignSubVariableOp", .run = run_assign_sub},
     {"VarIsInitializedOp", .run = run_is_initialized},
     {"VariableShape", .run = run_variable_shape},
-    {"DestroyResourceOp", .run = run_destroy, .state_size = sizeof(DestroyState), .init = destroy_init},
+    {"DestroyResourceOp", .run = run_destroy, .state_size = sizeof(DestroyState), .init = destroy_init, .flags = KERNEL_DEFERS},
     {"ResourceCountUpTo", .run = run_count_up_to, .state_size = sizeof(CountState), .init = count_init},
     {"DisableCopyOnRead", .run = run_disable_copy_on_read},
     {0},

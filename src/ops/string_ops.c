@@ -341,7 +341,7 @@ static Error *run_substr(KernelContext *k) {
         Str part;
         Error *err = substr(at(in, broadcast_index(&in->shape, &shape, i)), tensor_index(pos, p), tensor_index(len, p),
                             characters, &part);
-        if (err) return err;
+        if (err) return error_append(err, " at index %lld", (long long)i);
         tstring_set(&tensor_str(out)[i], part);
     }
     return NULL;

@@ -7,6 +7,7 @@
 
 #include "base/hashmap.h"
 #include "base/memory.h"
+#include "placement/device_name.h"
 #include "placement/symbolic_gradient.h"
 #include "runtime/evaluate.h"
 #include "runtime/step_context.h"
@@ -237,4 +238,23 @@ void function_run_in(StepContext *context, Device *device, Str name_attr_list, T
 
 void function_run(KernelContext *k, Str name_attr_list, Tensor **args, int arg_count, FunctionDone *done, void *arg) {
     function_run_in(k->step, k->device, name_attr_list, args, arg_count, done, arg);
+}
+
+Error *function_check_device(KernelContext *k, Str name) {
+    DeviceName wanted, own, here;
+    Error *err = device_name_parse(name, &wanted);
+    if (!err) err = device_name_parse(str_of(k->device->name), &own);
+    if (err) return err;
+    device_name_fill(&wanted, &own);
+    const DeviceSet *devices = session_devices(k->step->session);
+    for (int i = 0; i < devices->count; i++) {
+        err = device_name_parse(str_of(devices->devices[i]->name), &here);
+        if (!err && device_name_matches(&wanted, &here)) return NULL;
+        error_free(err);
+    }
+    Arena *arena = arena_new();
+    Str text = device_name_text(arena, &wanted);
+    err = error_internal("Currently don't support instantiating functions on device: %.*s", STR_ARG(text));
+    arena_free(arena);
+    return err;
 }

@@ -44,6 +44,7 @@ typedef struct BatchDataset {
     Dataset base;
     int64_t size;
     bool drop_remainder;
+    bool fused;     /* with a map: elements must be of one size, the first gives the shape */
     int64_t *sizes; /* rebatch: of one batch after the other, over and over */
     int64_t size_count;
     PartialShape *shapes; /* padded: of each component, -1 where the largest counts */
@@ -172,6 +173,21 @@ static Error *stack_padded(const BatchDataset *d, Tensor *const *items, int64_t 
 
 /* ---- Batches ---- */
 
+static Error *stack_fused(Tensor *const *items, int64_t n, DataType type, Tensor **out) {
+    for (int64_t i = 1; i < n; i++)
+        if (items[i]->count != items[0]->count)
+            return error_invalid(
+                "Cannot add tensor to the batch: number of elements does not match. Shapes are: [tensor]: %s, [batch]: "
+                "%s",
+                shape_text(&items[i]->shape).text, shape_text(&items[0]->shape).text);
+    Tensor **same = xcalloc((size_t)n, sizeof *same);
+    for (int64_t i = 0; i < n; i++) same[i] = tensor_alias(items[i], type, &items[0]->shape);
+    Error *err = tensors_stack(same, n, type, &items[0]->shape, out);
+    for (int64_t i = 0; i < n; i++) tensor_unref(same[i]);
+    free(same);
+    return err;
+}
+
 static Error *batch_of(DatasetIterator *it, IteratorContext *c, int64_t size, Tensor **out, bool *end) {
     BatchDataset *d = (BatchDataset *)it->dataset;
     Gathered g;
@@ -179,6 +195,7 @@ static Error *batch_of(DatasetIterator *it, IteratorContext *c, int64_t size, Te
     *end = g.count == 0 || (d->drop_remainder && g.count < size);
     for (int i = 0; !err && !*end && i < g.component_count; i++)
         err = d->shapes ? stack_padded(d, g.components[i], g.count, i, &out[i])
+               : d->fused ? stack_fused(g.components[i], g.count, it->dataset->types[i], &out[i])
                         : batch_stack(g.components[i], g.count, i, it->dataset->types[i], &out[i]);
     gathered_clear(&g);
     return err;
@@ -207,6 +224,12 @@ static const DatasetKind batch_kind = {.name = "Batch",
                                        .start = iterator_start_input,
                                        .next = next_batch,
                                        .destroy = destroy_batch};
+
+Dataset *fused_batch_dataset_new(Dataset *input, int64_t size, bool drop_remainder) {
+    Dataset *d = batch_dataset_new(input, size, drop_remainder);
+    ((BatchDataset *)d)->fused = true;
+    return d;
+}
 
 Dataset *batch_dataset_new(Dataset *input, int64_t size, bool drop_remainder) {
     BatchDataset *d = (BatchDataset *)dataset_like(&batch_kind, input);
@@ -242,7 +265,8 @@ static Error *read_padding(KernelContext *k, int component, int shape_input, int
     d->shapes[component].rank = (int)shape->count;
     for (int a = 0; a < shape->count; a++) {
         int64_t dim = tensor_index(shape, a);
-        d->shapes[component].dims[a] = dim < 0 ? -1 : dim;
+        if (dim < -1) return error_invalid("Dimension %lld must be >= -1", (long long)dim);
+        d->shapes[component].dims[a] = dim;
     }
     d->padding[component] = tensor_ref(k->in[value_input]);
     return NULL;

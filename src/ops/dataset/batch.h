@@ -3,5 +3,7 @@
 #include "ops/dataset/dataset.h"
 
 Dataset *batch_dataset_new(Dataset *input, int64_t size, bool drop_remainder);
+/* As MapAndBatch does it: elements must be of one size, whatever their shapes. */
+Dataset *fused_batch_dataset_new(Dataset *input, int64_t size, bool drop_remainder);
 /* n tensors as one; InvalidArgument when their shapes differ. */
 Error *batch_stack(Tensor *const *items, int64_t n, int component, DataType type, Tensor **out) MUST_CHECK;

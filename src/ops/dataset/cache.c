@@ -1,5 +1,6 @@
 /* cache.c: CacheDataset: what the first full pass gave is given again, from memory or from a file. */
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/memory.h"
 #include "io/bundle.h"
@@ -73,6 +74,7 @@ typedef struct CacheIterator {
     Tensor ***elements; /* writing to memory: so far */
     size_t capacity;
     int64_t at;
+    char *lock; /* a file that says that this iterator is writing; removed with it */
     BundleWriter *writer;
     Bundle *reader;
     bool ended;
@@ -82,6 +84,9 @@ static void stop_cache(DatasetIterator *it) {
     CacheIterator *i = (CacheIterator *)it;
     if (i->elements) free_elements(i->elements, i->at, it->dataset->component_count);
     bundle_writer_close(i->writer);
+    if (i->lock) error_free(file_system_local.remove(i->lock));
+    free(i->lock);
+    i->lock = NULL;
     if (i->reader) bundle_close(i->reader);
     i->elements = NULL;
     i->writer = NULL;
@@ -102,6 +107,31 @@ static bool file_is_complete(const char *path) {
     return there;
 }
 
+/* Two that write the same file would spoil it. */
+static Error *take_lock(CacheIterator *i, const char *path) {
+    char *lock = xasprintf("%s_0.lockfile", path), *said = NULL;
+    size_t len = 0;
+    Error *err = NULL;
+    if (file_system_local.exists(lock)) {
+        error_free(file_read_all(&file_system_local, lock, &said, &len));
+        err = error_new(CODE_ALREADY_EXISTS,
+                        "There appears to be a concurrent caching iterator running - cache lockfile already exists "
+                        "('%s'). If you are sure no other running TF computations are using this cache prefix, delete "
+                        "the lockfile and re-initialize the iterator. Lockfile contents: %.*s",
+                        lock, (int)len, said ? said : "");
+        free(said);
+    } else {
+        char *text = xasprintf("Created at: %lld", (long long)time(NULL));
+        err = file_write_all(&file_system_local, lock, str_of(text));
+        free(text);
+    }
+    if (err)
+        free(lock);
+    else
+        i->lock = lock;
+    return err;
+}
+
 static Error *choose_mode(CacheIterator *i, IteratorContext *c) {
     CacheDataset *d = (CacheDataset *)i->base.dataset;
     Error *err = NULL;
@@ -112,9 +142,11 @@ static Error *choose_mode(CacheIterator *i, IteratorContext *c) {
         if (!err) i->mode = CACHE_READ;
         return err;
     }
-    if (d->path) err = bundle_writer_open(&file_system_local, d->path, &i->writer);
+    if (d->path) err = take_lock(i, d->path);
+    if (!err && d->path) err = bundle_writer_open(&file_system_local, d->path, &i->writer);
     if (!err) err = iterator_start_input(&i->base, c);
     if (!err) i->mode = CACHE_WRITE;
+    if (err) stop_cache(&i->base);
     return err;
 }
 

@@ -212,16 +212,26 @@ static Error *run_directed(KernelContext *k) {
 
 /* ---- Ignore errors ---- */
 
+static IteratorContext dropping(const IteratorContext *c) {
+    return (IteratorContext){.cancel = c->cancel, .scope = c->scope, .drops_errors = true};
+}
+
+static Error *start_without_errors(DatasetIterator *it, IteratorContext *c) {
+    IteratorContext inner = dropping(c);
+    return iterator_start_input(it, &inner);
+}
+
 static Error *next_without_errors(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
+    IteratorContext inner = dropping(c);
     for (;;) {
-        Error *err = iterator_next(it->input, c, out, end);
+        Error *err = iterator_next(it->input, &inner, out, end);
         if (!err || cancel_is_set(c->cancel)) return err;
         error_free(err);
     }
 }
 
 static const DatasetKind ignore_kind = {
-    .name = "IgnoreErrors", .start = iterator_start_input, .next = next_without_errors};
+    .name = "IgnoreErrors", .start = start_without_errors, .next = next_without_errors};
 
 static Error *run_ignore_errors(KernelContext *k) {
     Dataset *in = NULL;

@@ -89,6 +89,7 @@ static Error *read_record(CsvIterator *i, const CsvDataset *d, StrBuf *to, bool 
         err = peek(i, &c);
         if (before == '"' && !quoted && c == '"' && d->quotes) field_begins = true; /* an escaped quote opens again */
     }
+    if (!err && quoted) err = error_invalid("Reached end of file without closing quoted field in record");
     return err;
 }
 
@@ -160,13 +161,13 @@ static Error *set_record(const CsvDataset *d, const CsvFields *fields, Tensor **
 static Error *next_csv(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
     CsvIterator *i = (CsvIterator *)it;
     const CsvDataset *d = (const CsvDataset *)it->dataset;
-    (void)c;
     for (; i->file < d->path_count; i->file++) {
         bool more = false;
         StrBuf record = {0};
         Error *err = i->stream ? NULL : open_file(i, d);
         if (err) { /* the next call tries the file again */
             close_file(i);
+            i->file += c->drops_errors;
             return err;
         }
         err = read_record(i, d, &record, &more);

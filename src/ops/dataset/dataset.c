@@ -165,6 +165,7 @@ Error *iterator_next(DatasetIterator *it, IteratorContext *c, Tensor **out, bool
     for (int i = 0; i < it->dataset->component_count; i++) out[i] = NULL;
     Error *err = iterator_cancelled(c);
     if (!err) err = it->kind->next(it, c, out, end);
+    if (err) *end = false; /* there may be more behind it */
     if (err || *end) tuple_clear(out, it->dataset->component_count);
     return err;
 }

@@ -22,6 +22,7 @@ typedef struct DatasetOrigin DatasetOrigin; /* ops/dataset/dataset_origin.h */
 typedef struct IteratorContext {
     Cancel *cancel;
     ClosureScope *scope; /* (optional) */
+    bool drops_errors;   /* whoever pulls drops errors and pulls again: what fails for good must be left behind */
 } IteratorContext;
 
 enum { CARDINALITY_INFINITE = -1, CARDINALITY_UNKNOWN = -2 };

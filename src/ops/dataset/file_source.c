@@ -126,6 +126,15 @@ static Error *read_fixed(FileIterator *i, StrBuf *out, bool *more) {
     return err;
 }
 
+/* A compressed file that was cut short ends where it was. */
+static Error *read_line(FileIterator *i, StrBuf *out, bool *more) {
+    Error *err = input_stream_line(i->stream, out, more);
+    if (!err || !input_stream_cut_short(i->stream)) return err;
+    error_free(err);
+    *more = out->len > 0;
+    return NULL;
+}
+
 static Error *read_one(FileIterator *i, Tensor **out, bool *more) {
     const FileDataset *d = (const FileDataset *)i->base.dataset;
     StrBuf text = {0};
@@ -134,7 +143,7 @@ static Error *read_one(FileIterator *i, Tensor **out, bool *more) {
     if (d->form == FORM_TFRECORD)
         err = record_reader_next(i->records, &record, more);
     else if (d->form == FORM_LINE)
-        err = input_stream_line(i->stream, &text, more);
+        err = read_line(i, &text, more);
     else
         err = read_fixed(i, &text, more);
     if (!err && *more) *out = tensor_scalar_str(d->form == FORM_TFRECORD ? record : strbuf_str(&text));
@@ -145,14 +154,15 @@ static Error *read_one(FileIterator *i, Tensor **out, bool *more) {
 static Error *next_record(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
     FileIterator *i = (FileIterator *)it;
     const FileDataset *d = (const FileDataset *)it->dataset;
-    (void)c;
     for (; i->file < d->path_count; i->file++) {
         bool more = false;
         Error *err = i->open ? NULL : open_file(i);
         if (!err) err = read_one(i, out, &more);
-        if (err) { /* the next call goes on with the next file */
-            close_file(i);
-            i->file++;
+        if (err) {
+            if (c->drops_errors || (i->open && d->form == FORM_TFRECORD)) {
+                close_file(i);
+                i->file++;
+            } /* else the next call meets the same */
             return err;
         }
         i->given++;
@@ -263,9 +273,9 @@ static Error *run_fixed(KernelContext *k) {
     err = kernel_int64(k, 1, "header_bytes", &d->header);
     if (!err) err = kernel_int64(k, 2, "record_bytes", &d->record);
     if (!err) err = kernel_int64(k, 3, "footer_bytes", &d->footer);
-    if (!err && d->header < 0) err = error_invalid("header_bytes must be >= 0");
-    if (!err && d->record <= 0) err = error_invalid("record_bytes must be > 0");
-    if (!err && d->footer < 0) err = error_invalid("footer_bytes must be >= 0");
+    if (!err && d->header < 0) err = error_invalid("`header_bytes` must be >= 0");
+    if (!err && d->record <= 0) err = error_invalid("`record_bytes` must be > 0");
+    if (!err && d->footer < 0) err = error_invalid("`footer_bytes` must be >= 0");
     if (!err && k->input_count > 5) err = read_compression(k, 5, d);
     return finish(k, d, err);
 }

@@ -116,7 +116,7 @@ static Error *open_slot(InterleaveIterator *i, IteratorContext *c, Slot *s) {
     if (!err) err = check_same_types(d, made);
     if (!err) err = dataset_iterate(made, c, &s->it);
     if (!err && ((InterleaveDataset *)d)->ahead) {
-        s->prefetcher = prefetcher_new(s->it, c->scope, ((InterleaveDataset *)d)->ahead);
+        s->prefetcher = prefetcher_new(s->it, c, ((InterleaveDataset *)d)->ahead);
         s->it = NULL;
     }
     tensor_unref(t);
@@ -253,6 +253,10 @@ static Error *read_cycle(KernelContext *k, int i, InterleaveDataset *d) {
     Error *err = kernel_int64(k, i, "cycle_length", &d->cycle);
     if (!err) err = kernel_int64(k, i + 1, "block_length", &d->block);
     if (!err && d->cycle == -1) d->cycle = dataset_parallelism(-1);
+    bool parallel = str_starts(k->node->op, STR("ParallelInterleaveDatasetV"));
+    if (!err && parallel && d->cycle <= 0)
+        err = error_invalid("`cycle_length` must be `tf.data.AUTOTUNE` or greater than 0 but is %lld",
+                            (long long)d->cycle);
     if (!err && d->cycle <= 0) err = error_invalid("cycle_length must be greater than zero.");
     if (!err && d->block <= 0) err = error_invalid("block_length must be greater than zero.");
     return err;

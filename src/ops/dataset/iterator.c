@@ -1,10 +1,13 @@
 /* iterator.c: iterators as resources: making, setting, pulling, passing by string, saving. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/rng.h"
 #include "ops/dataset/iterator_resource.h"
 #include "ops/dataset/iterator_variant.h"
 #include "ops/dataset/optional.h"
+#include "ops/elements.h"
 #include "ops/op_list.h"
 #include "proto/wire.h"
 #include "runtime/device.h"
@@ -65,12 +68,34 @@ static void done(KernelContext *k, IteratorResource *r, Error *err) {
 
 /* ---- Making ---- */
 
+typedef struct Expected {
+    DataType *types;
+    PartialShape *shapes;
+    int count;
+} Expected;
+
+/* What the node says of the elements. expected_clear also after an error. */
+static Error *read_expected(const Node *node, Expected *out) {
+    int shape_count = 0;
+    *out = (Expected){0};
+    Error *err = node_attr_types(node, "output_types", &out->types, &out->count);
+    if (!err) err = node_attr_shapes(node, "output_shapes", &out->shapes, &shape_count);
+    if (!err && shape_count != out->count)
+        err = error_invalid("output_types and output_shapes must be of the same length, not %d and %d", out->count,
+                            shape_count);
+    return err;
+}
+
+static void expected_clear(Expected *e) {
+    free(e->types);
+    free(e->shapes);
+}
+
 static Error *make(KernelContext *k, IteratorResource **out) {
-    DataType *types = NULL;
-    int count = 0;
-    Error *err = node_attr_types(k->node, "output_types", &types, &count);
-    if (!err) *out = iterator_resource_new(types, count);
-    free(types);
+    Expected e;
+    Error *err = read_expected(k->node, &e);
+    if (!err) *out = iterator_resource_new(e.types, e.shapes, e.count);
+    expected_clear(&e);
     return err;
 }
 
@@ -83,11 +108,10 @@ static Error *create(KernelContext *k, Str name, Resource **out) {
 }
 
 static Error *check_own_types(KernelContext *k, IteratorResource *r) {
-    DataType *types = NULL;
-    int count = 0;
-    Error *err = node_attr_types(k->node, "output_types", &types, &count);
-    if (!err) err = iterator_check_types(r, types, count);
-    free(types);
+    Expected e;
+    Error *err = read_expected(k->node, &e);
+    if (!err) err = iterator_check_expected(r, e.types, e.shapes, e.count);
+    expected_clear(&e);
     return err;
 }
 
@@ -113,6 +137,19 @@ static Error *run_anonymous(KernelContext *k) {
     kernel_set_output(k, 0, t);
     if (k->output_count > 1) kernel_output(k, 1, &SHAPE_SCALAR);
     return NULL;
+}
+
+/* The oldest form has neither a deleter nor a handle that counts: it stays until it is destroyed by name. */
+static Error *run_named_anonymous(KernelContext *k) {
+    IteratorResource *r = NULL;
+    Error *err = make(k, &r);
+    if (err) return err;
+    char name[48];
+    snprintf(name, sizeof name, "AnonymousIterator%016llx", (unsigned long long)rng_entropy());
+    err = resource_add(kernel_resources(k), STR(""), str_of(name), (Resource *)r);
+    resource_unref((Resource *)r);
+    if (!err) kernel_set_output(k, 0, kernel_make_handle(k, STR(""), str_of(name), &iterator_resource_type));
+    return err;
 }
 
 static void set_once(KernelContext *k, void *arg) {
@@ -177,13 +214,33 @@ static Error *run_delete(KernelContext *k) {
 
 /* ---- Pulling ---- */
 
+typedef struct GetNext {
+    PartialShape *shapes; /* what the outputs must fit */
+    int shape_count;
+} GetNext;
+
+static Error *get_next_init(const Node *node, void *state) {
+    GetNext *g = state;
+    return node_attr_shapes(node, "output_shapes", &g->shapes, &g->shape_count);
+}
+
+static void get_next_clear(void *state) {
+    free(((GetNext *)state)->shapes);
+}
+
 static Error *check_element(KernelContext *k, Tensor *const *element, int count) {
+    const GetNext *g = k->state;
     if (count != k->output_count)
-        return error_invalid("The iterator gives %d components, %d are expected", count, k->output_count);
+        return error_invalid("Number of components does not match: expected %d types but got %d.", k->output_count,
+                             count);
     for (int i = 0; i < count; i++)
         if (element[i]->dtype != kernel_output_type(k, i))
             return error_invalid("Data type mismatch at component %d: expected %s but got %s.", i,
                                  dtype_name(kernel_output_type(k, i)), dtype_name(element[i]->dtype));
+    for (int i = 0; i < count && i < g->shape_count; i++)
+        if (!partial_shape_matches(&g->shapes[i], &element[i]->shape))
+            return error_invalid("Incompatible shapes at component %d: expected %s but got %s.", i,
+                                 shape_text(&g->shapes[i]).text, shape_text(&element[i]->shape).text);
     return NULL;
 }
 
@@ -257,7 +314,7 @@ static Error *run_from_string(KernelContext *k) {
         if (w.field == HANDLE_CONTAINER) container = w.bytes;
         if (w.field == HANDLE_NAME) name = w.bytes;
     }
-    if (w.failed || !name.len) return error_invalid("Could not parse string_handle as a valid ResourceHandle");
+    if (w.failed) return error_invalid("Could not parse string_handle as a valid ResourceHandle");
     if (!str_is(device, k->device->name))
         return error_invalid("Attempted create an iterator on device \"%s\" from handle defined on device \"%.*s\"",
                              k->device->name, STR_ARG(device));
@@ -311,17 +368,18 @@ static Error *run_restore(KernelContext *k) {
     return err;
 }
 
+#define GET_NEXT_STATE .state_size = sizeof(GetNext), .init = get_next_init, .clear = get_next_clear
 const KernelDef dataset_iterator_cpu[] = {
     {"Iterator", .run = run_iterator},
     {"IteratorV2", .run = run_iterator},
-    {"AnonymousIterator", .run = run_anonymous},
+    {"AnonymousIterator", .run = run_named_anonymous},
     {"AnonymousIteratorV2", .run = run_anonymous},
     {"AnonymousIteratorV3", .run = run_anonymous},
     {"OneShotIterator", .run = run_one_shot, .flags = KERNEL_DEFERS},
     {"MakeIterator", .run = run_make_iterator, .flags = KERNEL_DEFERS},
     {"DeleteIterator", .run = run_delete, .flags = KERNEL_DEFERS},
-    {"IteratorGetNext", .run = run_get_next, .flags = KERNEL_DEFERS},
-    {"IteratorGetNextSync", .run = run_get_next, .flags = KERNEL_DEFERS},
+    {"IteratorGetNext", .run = run_get_next, GET_NEXT_STATE, .flags = KERNEL_DEFERS},
+    {"IteratorGetNextSync", .run = run_get_next, GET_NEXT_STATE, .flags = KERNEL_DEFERS},
     {"IteratorGetNextAsOptional", .run = run_get_next_as_optional, .flags = KERNEL_DEFERS},
     {"IteratorToStringHandle", .run = run_to_string},
     {"IteratorFromStringHandle", .run = run_from_string},

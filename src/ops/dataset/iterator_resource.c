@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "ops/elements.h"
 
 /* One walk along a dataset; shared by the resource and the steps that pull it. */
 typedef struct Walk {
@@ -18,6 +19,7 @@ typedef struct Walk {
 struct IteratorResource {
     Resource base;
     DataType *types;
+    PartialShape *shapes;
     int type_count;
     Cancel closing;
     pthread_mutex_t once;  /* held while the factory of a one-shot iterator runs; taken before mutex */
@@ -61,6 +63,7 @@ static void destroy_iterator(Resource *base) {
     pthread_mutex_destroy(&r->mutex);
     pthread_mutex_destroy(&r->once);
     free(r->types);
+    free(r->shapes);
     free(r);
 }
 
@@ -69,28 +72,53 @@ const ResourceType iterator_resource_type = {.type_name = "N10tensorflow4data16I
                                              .destroy = destroy_iterator,
                                              .cancel = cancel_iterator};
 
-IteratorResource *iterator_resource_new(const DataType *types, int count) {
+IteratorResource *iterator_resource_new(const DataType *types, const PartialShape *shapes, int count) {
     IteratorResource *r = xcalloc(1, sizeof *r);
     resource_init(&r->base, &iterator_resource_type);
     cancel_init(&r->closing);
     pthread_mutex_init(&r->mutex, NULL);
     pthread_mutex_init(&r->once, NULL);
     r->types = xcalloc((size_t)count + 1, sizeof *r->types);
+    r->shapes = xcalloc((size_t)count + 1, sizeof *r->shapes);
     r->type_count = count;
     for (int i = 0; i < count; i++) r->types[i] = types[i];
+    for (int i = 0; i < count; i++) r->shapes[i] = shapes[i];
     return r;
 }
 
-Error *iterator_check_types(const IteratorResource *r, const DataType *types, int count) {
-    if (!count || !r->type_count) return NULL;
-    if (count != r->type_count)
-        return error_invalid("Number of components does not match: expected %d types but got %d.", r->type_count,
+static Error *compare_types(const DataType *expected, int expected_count, const DataType *got, int count) {
+    if (!count || !expected_count) return NULL;
+    if (count != expected_count)
+        return error_invalid("Number of components does not match: expected %d types but got %d.", expected_count,
                              count);
     for (int i = 0; i < count; i++)
-        if (types[i] != r->types[i])
+        if (expected[i] != got[i])
             return error_invalid("Data type mismatch at component %d: expected %s but got %s.", i,
-                                 dtype_name(r->types[i]), dtype_name(types[i]));
+                                 dtype_name(expected[i]), dtype_name(got[i]));
     return NULL;
+}
+
+Error *iterator_check_types(const IteratorResource *r, const DataType *types, int count) {
+    return compare_types(r->types, r->type_count, types, count);
+}
+
+/* Both may be partial. */
+static bool compatible(const PartialShape *a, const PartialShape *b) {
+    if (a->rank < 0 || b->rank < 0) return true;
+    bool same = a->rank == b->rank;
+    for (int i = 0; same && i < a->rank; i++)
+        same = a->dims[i] == b->dims[i] || a->dims[i] < 0 || b->dims[i] < 0;
+    return same;
+}
+
+Error *iterator_check_expected(const IteratorResource *r, const DataType *types, const PartialShape *shapes,
+                               int count) {
+    Error *err = compare_types(types, count, r->types, r->type_count);
+    for (int i = 0; !err && i < count && i < r->type_count; i++)
+        if (!compatible(&shapes[i], &r->shapes[i]))
+            err = error_invalid("Incompatible shapes at component %d: expected %s but got %s.", i,
+                                shape_text(&shapes[i]).text, shape_text(&r->shapes[i]).text);
+    return err;
 }
 
 static void drop_walk(void *arg) {

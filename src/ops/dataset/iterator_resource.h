@@ -7,8 +7,8 @@
 typedef struct IteratorResource IteratorResource;
 extern const ResourceType iterator_resource_type;
 
-/* types: of the elements; count 0: any. */
-IteratorResource *iterator_resource_new(const DataType *types, int count);
+/* Types and shapes of the elements; count 0: any. */
+IteratorResource *iterator_resource_new(const DataType *types, const PartialShape *shapes, int count);
 bool iterator_is_set(IteratorResource *r);
 
 /* The rest only on threads that may block. */
@@ -26,3 +26,6 @@ void iterator_resource_own(IteratorResource *take, ResourceHandle *handle, Threa
 
 /* They must be the same, unless one of the counts is 0. */
 Error *iterator_check_types(const IteratorResource *r, const DataType *types, int count) MUST_CHECK;
+/* The same, where it is the iterator that differs from what a step expects; shapes must be compatible. */
+Error *iterator_check_expected(const IteratorResource *r, const DataType *types, const PartialShape *shapes,
+                               int count) MUST_CHECK;

@@ -63,6 +63,7 @@ struct ParallelMapIterator {
     bool started, stopping, ended;
     Cancel own;
     ClosureScope *scope;
+    bool drops_errors;
     pthread_t thread;
 };
 
@@ -73,6 +74,7 @@ static Error *start_parallel_map(DatasetIterator *it, IteratorContext *c) {
     pthread_cond_init(&p->changed, NULL);
     cancel_init(&p->own);
     p->scope = c->scope;
+    p->drops_errors = c->drops_errors;
     p->limit = dataset_parallelism(((ParallelMapDataset *)it->dataset)->calls);
     p->ring = xcalloc((size_t)p->limit, sizeof *p->ring);
     return iterator_start_input(it, c);
@@ -132,7 +134,7 @@ static void call_done(void *arg, Error *err, Tensor **rets, int ret_count) {
 /* Pulls one element and starts its call; false when there is nothing more to do. */
 static bool start_call(ParallelMapIterator *p) {
     Dataset *d = p->base.dataset, *in = d->inputs[0];
-    IteratorContext c = {.cancel = &p->own, .scope = p->scope};
+    IteratorContext c = {.cancel = &p->own, .scope = p->scope, .drops_errors = p->drops_errors};
     Tensor **element = tuple_new(in->component_count);
     Call *call = xcalloc(1, sizeof *call);
     call->owner = p;
@@ -313,7 +315,7 @@ static Error *run_map_and_batch(KernelContext *k) {
     if (!err && size <= 0) err = error_invalid("batch_size must be greater than zero.");
     if (!err) err = set_calls(k, next + 1, d);
     if (!err) err = kernel_bool(k, next + 2, "drop_remainder", &drop);
-    if (!err) kernel_set_dataset(k, 0, batch_dataset_new(d, size, drop));
+    if (!err) kernel_set_dataset(k, 0, fused_batch_dataset_new(d, size, drop));
     dataset_unref(d);
     return err;
 }

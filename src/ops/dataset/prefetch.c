@@ -31,17 +31,19 @@ struct Prefetcher {
     bool started, stopping, ended;
     Cancel own; /* of the thread */
     ClosureScope *scope;
+    bool drops_errors;
     pthread_t thread;
 };
 
-Prefetcher *prefetcher_new(DatasetIterator *take, ClosureScope *scope, int64_t capacity) {
+Prefetcher *prefetcher_new(DatasetIterator *take, const IteratorContext *c, int64_t capacity) {
     Prefetcher *p = xcalloc(1, sizeof *p);
     pthread_mutex_init(&p->input_mutex, NULL);
     pthread_mutex_init(&p->mutex, NULL);
     pthread_cond_init(&p->changed, NULL);
     cancel_init(&p->own);
     p->input = take;
-    p->scope = scope;
+    p->scope = c->scope;
+    p->drops_errors = c->drops_errors;
     p->capacity = capacity;
     p->ring = xcalloc((size_t)capacity, sizeof *p->ring);
     return p;
@@ -73,7 +75,7 @@ void prefetcher_free(Prefetcher *p) {
 
 /* One element into the buffer; false when there is nothing more to do. */
 static bool pull(Prefetcher *p) {
-    IteratorContext c = {.cancel = &p->own, .scope = p->scope};
+    IteratorContext c = {.cancel = &p->own, .scope = p->scope, .drops_errors = p->drops_errors};
     pthread_mutex_lock(&p->input_mutex);
     Slot s = {.element = tuple_new(p->input->dataset->component_count)};
     s.err = iterator_next(p->input, &c, s.element, &s.end);
@@ -188,7 +190,7 @@ static Error *start_prefetch(DatasetIterator *it, IteratorContext *c) {
     int64_t size = ((PrefetchDataset *)it->dataset)->buffer_size;
     Error *err = iterator_start_input(it, c);
     if (err || size == 0) return err;
-    ((PrefetchIterator *)it)->prefetcher = prefetcher_new(it->input, c->scope, size < 0 ? AUTO_CAPACITY : size);
+    ((PrefetchIterator *)it)->prefetcher = prefetcher_new(it->input, c, size < 0 ? AUTO_CAPACITY : size);
     it->input = NULL;
     return NULL;
 }

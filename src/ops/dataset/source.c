@@ -29,13 +29,6 @@ const OpDef dataset_source_ops[] = {
      OP_STATEFUL},
     {"ExperimentalRandomDataset", "seed: int64, seed2: int64 -> handle: variant",
      "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", OP_STATEFUL},
-    {"GeneratorDataset",
-     "init_func_other_args: Tinit_func_args, next_func_other_args: Tnext_func_args, finalize_func_other_args: "
-     "Tfinalize_func_args -> handle: variant",
-     "init_func: func; next_func: func; finalize_func: func; Tinit_func_args: list(type) >= 0; Tnext_func_args: "
-     "list(type) >= 0; Tfinalize_func_args: list(type) >= 0; output_types: list(type) >= 1; output_shapes: "
-     "list(shape) >= 1; metadata: string = ''",
-     OP_STATEFUL},
     {"ListDataset", "tensors: Tinput_types -> handle: variant",
      "Tinput_types: list(type) >= 1; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: "
      "string = ''",
@@ -143,11 +136,9 @@ static Error *run_tensors(KernelContext *k) {
 static Error *run_slices(KernelContext *k) {
     for (int i = 0; i < k->input_count; i++) {
         if (k->in[i]->shape.rank < 1)
-            return error_invalid("All elements must be batched, but component %d is a scalar", i);
+            return error_invalid("All components must be at least 1-dimensional");
         if (k->in[i]->shape.dims[0] != k->in[0]->shape.dims[0])
-            return error_invalid(
-                "Incompatible shapes at component %d of the slices: dimension 0 is %lld, of component 0 it is %lld", i,
-                (long long)k->in[i]->shape.dims[0], (long long)k->in[0]->shape.dims[0]);
+            return error_invalid("All components must have the same size in the 0th dimension");
     }
     TensorsDataset *d = NULL;
     Error *err = make_tensors(k, &slices_kind, "Toutput_types", &d);
@@ -410,18 +401,10 @@ static Error *run_random(KernelContext *k) {
     return NULL;
 }
 
-static Error *run_generator(KernelContext *k) {
-    (void)k;
-    return error_unimplemented(
-        "GeneratorDataset: Dataset.from_generator calls Python code in the process that runs the graph, and this "
-        "server "
-        "has no Python. Feed the data, or read it from tensors or files.");
-}
-
 const KernelDef dataset_source_cpu[] = {
     {"TensorDataset", .run = run_tensors},      {"TensorSliceDataset", .run = run_slices},
     {"ListDataset", .run = run_list},           {"SparseTensorSliceDataset", .run = run_sparse_slices},
     {"RangeDataset", .run = run_range},         {"RandomDataset", .run = run_random},
     {"RandomDatasetV2", .run = run_random},     {"ExperimentalRandomDataset", .run = run_random},
-    {"GeneratorDataset", .run = run_generator}, {0},
+    {0},
 };

@@ -31,8 +31,8 @@ static Error *check_row(const SparseBatchDataset *d, const Shape *s) {
     for (int a = 0; a < s->rank && code == CODE_OK; a++)
         if (d->row.dims[a] >= 0 && s->dims[a] > d->row.dims[a]) code = CODE_DATA_LOSS;
     if (code == CODE_OK) return NULL;
-    return error_new(code, "Input element had shape (%s) that is incompatible with the row shape (%s).", shape_text(s).text,
-                     shape_text(&d->row).text);
+    return error_new(code, "Input element had shape (%s) that is %s the row shape (%s).", shape_text(s).text,
+                     code == CODE_DATA_LOSS ? "larger than" : "incompatible with", shape_text(&d->row).text);
 }
 
 /* The dense shape of a batch of these rows. */

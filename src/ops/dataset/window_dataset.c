@@ -223,12 +223,9 @@ static Error *run_windows(KernelContext *k) {
     if (!err) err = kernel_int64(k, 2, "shift", &w.shift);
     if (!err) err = kernel_int64(k, 3, "stride", &w.stride);
     if (!err) err = kernel_bool(k, 4, "drop_remainder", &w.drop_remainder);
-    if (!err && w.size <= 0)
-        err = error_invalid("Window size must be greater than zero, but got %lld.", (long long)w.size);
-    if (!err && w.shift <= 0)
-        err = error_invalid("Window shift must be greater than zero, but got %lld.", (long long)w.shift);
-    if (!err && w.stride <= 0)
-        err = error_invalid("Window stride must be greater than zero, but got %lld.", (long long)w.stride);
+    if (!err && w.size <= 0) err = error_invalid("Window size must be greater than zero.");
+    if (!err && w.shift <= 0) err = error_invalid("Window shift must be greater than zero.");
+    if (!err && w.stride <= 0) err = error_invalid("Window stride must be greater than zero.");
     if (!err && (__builtin_mul_overflow(w.size - 1, w.stride, &w.span) || w.span == INT64_MAX))
         err = error_invalid("Window size times stride is too large");
     if (err) return err;

@@ -1,0 +1,179 @@
+"""Datasets as both sessions give them: elements copied between devices, files that cannot be read, iterators used wrongly, the words of errors."""
+import gzip
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf
+import tensorflow.compat.v2 as tf2
+
+from client_programs import Failure, outcomes_of, program
+from client_texts_test import words
+
+Data = tf2.data.Dataset
+copy_to_device = tf2.data.experimental.copy_to_device
+
+
+def number(value):
+    return tf.placeholder_with_default(np.int64(value), [])
+
+
+def pairs():
+    return Data.range(3).map(lambda i: (i * 2, tf.as_string(i)))
+
+
+def pull(p, dataset, times):
+    iterator = tf.data.make_initializable_iterator(dataset)
+    step = iterator.get_next()
+    p.run(iterator.initializer)
+    for _ in range(times):
+        p.run(step)
+    return iterator, step
+
+
+@program()
+def test_elements_are_copied_to_a_device(p):
+    iterator, step = pull(p, pairs().apply(copy_to_device("/cpu:0")), 5)
+    p.run(iterator.initializer)
+    p.run(step)
+    pull(p, pairs().apply(copy_to_device("/cpu:0", source_device="/replica:0/task:0/cpu:0")).repeat(2), 8)
+    pull(p, Data.range(0).apply(copy_to_device("/cpu:0")), 2)
+    pull(p, pairs().apply(tf2.data.experimental.prefetch_to_device("/cpu:0", buffer_size=2)), 5)
+    p.run(tf.data.make_one_shot_iterator(pairs().apply(copy_to_device("/cpu:0"))).get_next())
+
+
+@program()
+def test_copies_of_copies_may_be_left_unfinished(p):
+    copied = pairs().prefetch(1).apply(copy_to_device("/cpu:0")).prefetch(1).apply(copy_to_device("/cpu:0")).prefetch(1)
+    iterator, step = pull(p, copied, 1)
+    p.run(iterator.initializer)
+    p.run(step)
+
+
+@program()
+def test_a_copy_gives_the_errors_of_its_source(p):
+    pull(p, Data.range(3).map(lambda i: 4 // (i - 1)).apply(copy_to_device("/cpu:0")), 4)
+    pull(p, pairs().apply(copy_to_device("/cpu:0", source_device="/cpu:7")), 2)
+
+
+def write(p, **files):
+    for name, content in files.items():
+        with open(p.folder + "/" + name, "wb") as f:
+            f.write(content)
+    return lambda *names: [p.folder + "/" + name for name in names]
+
+
+@program()
+def test_a_file_that_cannot_be_opened_stays_the_next_one(p):
+    paths = write(p, text=b"a\nb\n", fixed=b"abcd", uneven=b"abcde")
+    with tf.python_io.TFRecordWriter(paths("records")[0]) as writer:
+        writer.write(b"one")
+    pull(p, tf2.data.TextLineDataset(paths("text", "none", "text")), 5)
+    pull(p, tf2.data.FixedLengthRecordDataset(paths("none", "fixed"), 2), 3)
+    pull(p, tf2.data.FixedLengthRecordDataset(paths("uneven", "fixed"), 2), 3)
+    pull(p, tf2.data.TFRecordDataset(paths("none", "records")), 3)
+    pull(p, Data.from_tensor_slices(paths("none", "text")).flat_map(tf2.data.TextLineDataset), 3)
+
+
+@program()
+def test_a_damaged_file_stays_or_is_left_as_its_form_has_it(p):
+    paths = write(p, plain=b"not compressed at all", cut=gzip.compress(b"a\nb\n" * 10)[:-12], lines=gzip.compress(b"a\nb\n"))
+    for name in paths("records", "broken"):
+        with tf.python_io.TFRecordWriter(name) as writer:
+            writer.write(b"one")
+            writer.write(b"two")
+    with open(paths("broken")[0], "r+b") as f:
+        f.seek(13)
+        f.write(b"X")
+    pull(p, tf2.data.TFRecordDataset(paths("broken", "records")), 4)
+    pull(p, tf2.data.TFRecordDataset(paths("broken", "records")).ignore_errors(), 3)
+    pull(p, tf2.data.TextLineDataset(paths("plain", "lines"), "GZIP"), 3)
+    pull(p, tf2.data.TextLineDataset(paths("cut", "lines"), "GZIP"), 8)
+
+
+@pytest.mark.parametrize("make", [
+    lambda paths: tf2.data.TextLineDataset(paths),
+    lambda paths: tf2.data.TextLineDataset(paths).prefetch(1),
+    lambda paths: tf2.data.experimental.CsvDataset(paths, [tf.string]).map(lambda x: x),
+    lambda paths: Data.from_tensor_slices(paths).interleave(tf2.data.TextLineDataset, num_parallel_calls=2),
+])
+def test_ignored_errors_leave_a_file_that_is_not_there_behind(rill, graph, tmp_path, make):
+    """TensorFlow tries the same file for ever."""
+    (tmp_path / "text").write_text("a\nb\n")
+    iterator = tf.data.make_initializable_iterator(make([str(tmp_path / "none"), str(tmp_path / "text")]).ignore_errors())
+    step = iterator.get_next()
+    with tf.Session(rill, graph=graph) as s:
+        s.run(iterator.initializer)
+        assert [s.run(step), s.run(step)] == [b"a", b"b"]
+        with pytest.raises(tf.errors.OutOfRangeError):
+            s.run(step)
+
+
+@program()
+def test_a_string_handle_is_checked_before_an_element_is_taken(p):
+    iterator = tf.data.make_initializable_iterator(Data.range(4))
+    handle = tf.placeholder(tf.string, [])
+    p.run(iterator.initializer)
+    name = p.session.run(iterator.string_handle())
+    right = tf.data.Iterator.from_string_handle(handle, tf.int64, []).get_next()
+    for other in (tf.data.Iterator.from_string_handle(handle, tf.int64, [2]), tf.data.Iterator.from_string_handle(handle, tf.float32, [])):
+        p.run(other.get_next(), {handle: name})
+    p.run(right, {handle: name})
+    p.run(right, {handle: b""})
+    p.run(tf.raw_ops.IteratorGetNext(iterator=iterator._iterator_resource, output_types=[tf.int64], output_shapes=[[2]]))
+    p.run(right, {handle: name})
+
+
+@program()
+def test_a_cache_file_has_one_writer(p):
+    path = p.folder + "/cache"
+    pull(p, Data.zip((Data.range(3).cache(path), Data.range(3).cache(path))), 2)
+    pull(p, Data.range(3).cache(path + "2").take(2), 3)
+    pull(p, Data.range(3).cache(path + "2").repeat(2), 7)
+    pull(p, Data.range(3).cache(p.folder + "/none/cache"), 2)
+
+
+@program()
+def test_a_quote_that_is_not_closed_is_an_error(p):
+    paths = write(p, table=b'1,x,3\n"q,2\n')
+    records = tf2.data.experimental.CsvDataset(paths("table"), [tf.string, tf.string])
+    pull(p, records, 3)
+    pull(p, records.batch(2).prefetch(1), 3)
+
+
+@program()
+def test_a_fused_batch_has_the_shape_of_its_first_element(p):
+    shape = lambda i: tf.reshape(tf.range(4), tf.where(i > 0, tf.constant([2, 2]), tf.constant([4, 1])))  # noqa: E731
+    pull(p, Data.range(2).apply(tf2.data.experimental.map_and_batch(shape, 2, num_parallel_calls=1)), 2)
+
+
+def uneven():
+    return Data.range(3).map(lambda i: tf.fill([i], i))
+
+
+ROWS = {
+    "fused batch": lambda: Data.range(2).apply(tf2.data.experimental.map_and_batch(lambda i: tf.fill([i], i), 2, num_parallel_calls=1)),
+    "padded to less than nothing": lambda: uneven().padded_batch(2, tf.placeholder_with_default(np.int64([-2]), [1])),
+    "window of nothing": lambda: Data.range(3).window(number(0)).flat_map(lambda x: x),
+    "window without a shift": lambda: Data.range(3).window(2, number(0)).flat_map(lambda x: x),
+    "window without a stride": lambda: Data.range(3).window(2, 1, number(0)).flat_map(lambda x: x),
+    "slices of two lengths": lambda: Data.from_tensor_slices((tf.placeholder_with_default([1, 2], [None]), tf.placeholder_with_default([1], [None]))),
+    "slices of a number": lambda: Data.from_tensor_slices(tf.placeholder_with_default(1, None)),
+    "interleave of none": lambda: Data.range(3).interleave(Data.from_tensors, cycle_length=number(0), num_parallel_calls=2),
+    "sparse rows that are too long": lambda: Data.from_tensors([1, 2]).sparse_batch(1, [1]),
+    "shuffle of none": lambda: Data.range(3).shuffle(number(0)),
+    "batch of none": lambda: Data.range(3).batch(number(0)),
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_errors_of_datasets_are_told_in_the_same_words(rill, reference, tmp_path, row):
+    def build(p):
+        iterator = tf.data.make_initializable_iterator(ROWS[row]())
+        step = iterator.get_next()
+        p.run(iterator.initializer)
+        p.run(step)
+
+    expected = outcomes_of(build, reference, tmp_path / "tensorflow", "v1", {})
+    got = outcomes_of(build, rill, tmp_path / "rill", "v1", {})
+    at = next(i for i, outcome in enumerate(expected) if isinstance(outcome, Failure))
+    assert words(got[at]) == words(expected[at])
