@@ -269,6 +269,9 @@ def max_pool3d_grad(c):
         value = c.distinct(x)
         out = max_pooled(value, k, s, padding)
         yield Call(value, out, c.values(out.shape), **pool_attrs(k, s, padding, 3), grad=False)
+        value = (np.arange(np.prod(x)) * 7 // 3 % 4).reshape(x).astype(c.T)  # equal maxima; whole gradients, whose sums are exact
+        out = max_pooled(value, k, s, padding)
+        yield Call(value, out, np.round(c.values(out.shape).astype(np.float32)).astype(c.T), **pool_attrs(k, s, padding, 3), grad=False)
 
 
 @cases("AvgPool3DGrad")
@@ -315,6 +318,7 @@ def batch_norm_grad(c):
     for training in (True, False):
         yield Call(c.values((2, 2, 2, 3)), c.values((2, 2, 2, 3)), c.values((3,), 0.5, 2, scale), c.values((3,), -1, 1, u), c.values((3,), 0.5, 2, u), *more,
                    is_training=training, epsilon=0.001)
+        yield Call(c.values((0, 2, 2, 3)), c.values((0, 2, 2, 3)), c.values((3,), 0.5, 2, scale), np.full((3,), np.nan, u), np.full((3,), np.nan, u), *more, is_training=training)
 
 
 @cases("Softmax LogSoftmax")

@@ -32,6 +32,7 @@ PoolBox pool_box(const PoolShape *s, int64_t at);
 #define POOL_FUNCTIONS(T, S)                                                                                \
     void pool_max_##T(const PoolShape *s, int64_t begin, int64_t end, S *z, const S *x, int64_t *at);       \
     void pool_max_grad_##T(const PoolShape *s, int64_t begin, int64_t end, S *dx, const S *x, const S *dz); \
+    void pool_max_grad_all_##T(const PoolShape *s, int64_t begin, int64_t end, S *dx, const S *x, const S *z, const S *dz); \
     void pool_avg_##T(const PoolShape *s, int64_t begin, int64_t end, S *z, const S *x);                    \
     void pool_avg_grad_##T(const PoolShape *s, int64_t begin, int64_t end, S *dx, const S *dz);
 POOL_FUNCTIONS(f16, uint16_t)

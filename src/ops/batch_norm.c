@@ -106,11 +106,17 @@ static Error *norm_sizes(const NormState *st, const Tensor *x, BatchNorm *b) {
     return NULL;
 }
 
-/* Input i is one float for each channel. */
-static Error *check_vector(const KernelContext *k, int i, const char *what, int64_t channels) {
+/* Input i is a vector of floats. */
+static Error *check_vector(const KernelContext *k, int i, const char *what) {
     const Tensor *t = k->in[i];
     if (t->dtype != DT_FLOAT) return error_unimplemented("%s of type %s", what, dtype_name(t->dtype));
     if (t->shape.rank != 1) return error_invalid("%s must be 1-dimensional%s", what, shape_text(&t->shape).text);
+    return NULL;
+}
+
+/* Input i has an element for each channel. */
+static Error *check_channels(const KernelContext *k, int i, const char *what, int64_t channels) {
+    const Tensor *t = k->in[i];
     if (t->count != channels) {
         return error_invalid("%s must have the same number of elements as the channels of x, got %lld and %lld", what,
                              (long long)t->count, (long long)channels);
@@ -145,12 +151,18 @@ static Error *norm_run(KernelContext *k) {
     Tensor *x = k->in[0], *out[6] = {NULL};
     BatchNorm b = {.x = x->data, .scale = tensor_f32(k->in[1]), .offset = tensor_f32(k->in[2])};
     Error *err = norm_sizes(st, x, &b);
-    if (!err) err = check_vector(k, 1, "scale", b.channels);
-    if (!err) err = check_vector(k, 2, "offset", b.channels);
-    if (!err && (!st->training || st->factor != 1)) {
-        err = check_vector(k, 3, "mean", b.channels);
-        if (!err) err = check_vector(k, 4, "variance", b.channels);
-        err = error_wrap(err, "%s", st->training ? "When exponential_avg_factor != 1" : "When is_training=false");
+    if (!err) err = check_vector(k, 1, "scale");
+    if (!err) err = check_vector(k, 2, "offset");
+    if (!err) err = check_vector(k, 3, "estimated_mean");
+    if (!err) err = check_vector(k, 4, "estimated_variance");
+    if (!err) err = check_channels(k, 1, "scale", b.channels);
+    if (!err) err = check_channels(k, 2, "offset", b.channels);
+    if (!err && !st->training) {
+        err = check_channels(k, 3, "When is_training=false, mean", b.channels);
+        if (!err) err = check_channels(k, 4, "When is_training=false, variance", b.channels);
+    } else if (!err && st->factor != 1) {
+        err = check_channels(k, 3, "When exponential_avg_factor != 1, mean", b.channels);
+        if (!err) err = check_channels(k, 4, "When exponential_avg_factor != 1, variance", b.channels);
     }
     if (err) return err;
 
@@ -217,14 +229,18 @@ static Error *norm_grad_run(KernelContext *k) {
                    .scale = tensor_f32(k->in[2]),
                    .mean = tensor_f32(k->in[3]),
                    .variance = tensor_f32(k->in[4])};
-    Error *err = norm_sizes(st, x, &b);
+    Error *err = norm_sizes(st, dy, &b);
+    if (!err) err = norm_sizes(st, x, &b);
+    if (!err) err = check_vector(k, 2, "scale");
+    if (!err) err = check_vector(k, 3, "saved mean");
+    if (!err) err = check_vector(k, 4, "saved variance");
     if (!err && !shape_eq(&dy->shape, &x->shape)) {
         err = error_invalid("x and y_backprop must have same shape, but x has shape %s and y_backprop has shape %s",
                             shape_text(&x->shape).text, shape_text(&dy->shape).text);
     }
-    if (!err) err = check_vector(k, 2, "scale", b.channels);
-    if (!err) err = check_vector(k, 3, "reserve_space_1", b.channels);
-    if (!err) err = check_vector(k, 4, "reserve_space_2", b.channels);
+    if (!err) err = check_channels(k, 2, "scale", b.channels);
+    if (!err) err = check_channels(k, 3, "reserve_space_1", b.channels);
+    if (!err) err = check_channels(k, 4, "reserve_space_2", b.channels);
     if (err) return err;
 
     Shape vector = shape_vector(b.channels), empty = shape_vector(0);
@@ -240,7 +256,8 @@ static Error *norm_grad_run(KernelContext *k) {
     batch_norm_sums(&b, k->pool);
     if (x->count > 0) batch_norm_grad(&b, k->pool);
     tensor_unref(parts);
-    for (int64_t c = 0; c < b.channels; c++) b.sum_dy_x[c] /= sqrtf(b.variance[c] + b.epsilon);
+    /* An empty batch has no variance, and adds nothing. */
+    for (int64_t c = 0; c < b.channels && x->count > 0; c++) b.sum_dy_x[c] /= sqrtf(b.variance[c] + b.epsilon);
     return NULL;
 }
 

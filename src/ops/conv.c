@@ -55,8 +55,8 @@ static Error *conv_init(const Node *node, void *state) {
     st->depthwise = str_starts(node->op, STR("Depthwise"));
     const Window *w = &st->win;
     if (w->strides[0] != 1 || w->strides[w->c] != 1) {
-        return error_unimplemented(
-            "Current implementation does not yet support strides in the batch and depth dimensions.");
+        return error_new(st->depthwise ? CODE_INVALID_ARGUMENT : CODE_UNIMPLEMENTED,
+                         "Current implementation does not yet support strides in the batch and depth dimensions.");
     }
     if (w->strides[w->h] < 1 || w->strides[w->w] < 1) {
         return error_invalid("Row and column strides should be larger than 0.");
@@ -80,6 +80,9 @@ static void conv_clear(void *state) {
 /* Works out all sizes from those of image and filter. */
 static Error *conv_shape(const ConvState *st, const Shape *in, const Shape *filter, Conv2dShape *s) {
     const Window *w = &st->win;
+    if (st->depthwise && in->rank != 4) return error_invalid("input must be 4-dimensional%s", shape_text(in).text);
+    if (st->depthwise && filter->rank != 4)
+        return error_invalid("filter must be 4-dimensional: %s", shape_text(filter).text);
     if (in->rank != 4) return error_invalid("convolution input must be 4-dimensional: %s", shape_text(in).text);
     if (filter->rank != 4)
         return error_invalid("convolution filter must be 4-dimensional: %s", shape_text(filter).text);
@@ -88,7 +91,7 @@ static Error *conv_shape(const ConvState *st, const Shape *in, const Shape *filt
             return error_invalid("convolution of %s with %s is too large", shape_text(in).text,
                                  shape_text(filter).text);
         }
-        if (filter->dims[d] <= 0)
+        if (filter->dims[d] <= 0 && !st->depthwise)
             return error_invalid("filter must not have zero elements (i.e. all dimensions must be non-zero)");
     }
     int64_t in_c = in->dims[w->c], filter_c = filter->dims[2], out_c = filter->dims[3];
@@ -156,7 +159,7 @@ static Error *convolve(KernelContext *k, Conv2dKind kind, const Conv2dShape *s, 
     const ConvState *st = k->state;
     int result = kind == CONV2D_FORWARD ? 2 : kind == CONV2D_BACK_INPUT ? 0 : 1;
     if (t[result]->count == 0) return NULL;
-    if (t[0]->count == 0 || t[2]->count == 0) {
+    if (t[0]->count == 0 || t[1]->count == 0 || t[2]->count == 0) {
         memset(t[result]->data, 0, tensor_bytes(t[result]));
         return NULL;
     }
@@ -204,6 +207,20 @@ static Error *conv2d_run(KernelContext *k) {
 /* A shape that is given as an input; image sizes may be height and width alone. */
 static Error *read_sizes(const KernelContext *k, int input, const char *what, Shape *out) {
     const Tensor *t = k->in[input];
+    const bool of_filter = str_ends(k->node->op, STR("Filter"));
+    if (((const ConvState *)k->state)->depthwise) {
+        if (t->shape.rank != 1) {
+            return error_invalid("Conv2DBackprop%s: %s input must be 1-dim, not %d", of_filter ? "Filter" : "Input", what,
+                                 t->shape.rank);
+        }
+        if (t->count != 4) {
+            return error_invalid("DepthwiseConv2DBackprop%s: %s must be 4-dimensional", of_filter ? "Filter" : "Input",
+                                 of_filter ? "filter" : "input");
+        }
+        for (int d = 0; d < 4; d++) {
+            if (tensor_index(t, d) < 0) return error_invalid("Dimension %d of %s must be >= 0", d, what);
+        }
+    }
     if (t->shape.rank != 1 || t->count != 4) {
         return error_invalid("%.*s: %s must have 4 elements, got shape %s", STR_ARG(k->node->op), what,
                              shape_text(&t->shape).text);
@@ -215,6 +232,31 @@ static Error *read_sizes(const KernelContext *k, int input, const char *what, Sh
             return error_invalid("%.*s: %s[%d] = %lld must not be negative", STR_ARG(k->node->op), what, d,
                                  (long long)out->dims[d]);
         }
+    }
+    return NULL;
+}
+
+/* The checks of a gradient of DepthwiseConv2dNative that name what is wrong; `in` and `filter` may have any rank. */
+static Error *check_depthwise(const KernelContext *k, const Shape *in, const Shape *filter) {
+    const ConvState *st = k->state;
+    const Window *w = &st->win;
+    const Shape *dz = &k->in[2]->shape;
+    const char *op = str_ends(k->node->op, STR("Input")) ? "DepthwiseConv2DBackpropInput" : "DepthwiseConv2DBackpropFilter";
+    if (in->rank != 4) return error_invalid("%s: input must be 4-dimensional", op);
+    if (filter->rank != 4) return error_invalid("%s: filter must be 4-dimensional", op);
+    if (dz->rank != 4) return error_invalid("%s: out_backprop must be 4-dimensional", op);
+    if (in->dims[0] != dz->dims[0]) return error_invalid("%s: input and out_backprop must have the same batch size", op);
+    if (in->dims[w->c] != filter->dims[2]) return error_invalid("%s: input and filter must have the same in_depth", op);
+    if (filter->dims[3] * in->dims[w->c] != dz->dims[w->c])
+        return error_invalid("%s: depth_multiplier * in_depth not equal to out_depth", op);
+    for (int i = 0; i < 2; i++) {
+        int d = i == 0 ? w->h : w->w;
+        Span span;
+        Error *err = window_span(w, d, in->dims[d], filter->dims[i], &span);
+        if (err) return err;
+        if (span.out == dz->dims[d]) continue;
+        return error_invalid("%s: Number of %s of out_backprop doesn't match computed: actual = %lld, computed = %lld",
+                             op, i == 0 ? "rows" : "cols", (long long)dz->dims[d], (long long)span.out);
     }
     return NULL;
 }
@@ -253,13 +295,14 @@ static Error *back_input_run(KernelContext *k) {
     Conv2dShape s;
     Shape in = SHAPE_SCALAR;
     Error *err = NULL;
-    if (sizes->shape.rank == 1 && sizes->count == 2 && filter->shape.rank == 4 && dz->shape.rank == 4) {
+    if (!st->depthwise && sizes->shape.rank == 1 && sizes->count == 2 && filter->shape.rank == 4 && dz->shape.rank == 4) {
         in = image_shape(&st->win, dz->shape.dims[0], tensor_index(sizes, 0), tensor_index(sizes, 1),
                          filter->shape.dims[2]);
         if (in.dims[st->win.h] < 0 || in.dims[st->win.w] < 0) err = error_invalid("input_sizes must not be negative");
     } else {
         err = read_sizes(k, 0, "input_sizes", &in);
     }
+    if (!err && st->depthwise) err = check_depthwise(k, &in, &filter->shape);
     if (!err) err = conv_shape(st, &in, &filter->shape, &s);
     if (!err) err = check_backprop(k, &s, &dz->shape);
     if (err) return err;
@@ -273,6 +316,7 @@ static Error *back_filter_run(KernelContext *k) {
     Conv2dShape s;
     Shape filter = SHAPE_SCALAR;
     Error *err = read_sizes(k, 1, "filter_sizes", &filter);
+    if (!err && st->depthwise) err = check_depthwise(k, &k->in[0]->shape, &filter);
     if (!err) err = conv_shape(st, &k->in[0]->shape, &filter, &s);
     if (!err) err = check_backprop(k, &s, &k->in[2]->shape);
     if (err) return err;

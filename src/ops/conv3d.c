@@ -42,12 +42,11 @@ static Error *conv3d_init(const Node *node, void *state) {
     if (err) return err;
     if (w->rank != 5) return error_invalid("%.*s: strides must have 5 elements", STR_ARG(node->op));
     if (w->strides[0] != 1 || w->strides[w->c] != 1) {
-        return error_unimplemented(
-            "Current implementation does not yet support strides in the batch and depth dimensions.");
+        return error_invalid("Current implementation does not yet support strides in the batch and depth dimensions.");
     }
     if (w->dilations[0] != 1 || w->dilations[w->c] != 1) {
-        return error_unimplemented(
-            "Current implementation does not yet support dilations in the batch and depth dimensions.");
+        return error_invalid(
+            "Current implementation does not yet support dilation rates in the batch and depth dimensions.");
     }
     for (int d = w->d; d <= w->w; d++) {
         if (w->strides[d] < 1) return error_invalid("Spatial strides should be larger than 0.");
@@ -62,19 +61,48 @@ typedef struct Conv3dShape {
     int64_t out_c;
 } Conv3dShape;
 
+static Error *check_forward(const Window *w, const Shape *in, const Shape *filter) {
+    if (in->rank != 5) return error_invalid("input must be 5-dimensional");
+    if (filter->rank != 5) return error_invalid("filter must be 5-dimensional");
+    int64_t in_c = in->dims[w->c], filter_c = filter->dims[3];
+    if (filter_c == 0) return error_invalid("filter_depth must be non-zero");
+    if (in_c % filter_c != 0) {
+        return error_invalid("Input depth must be evenly divisible by filter depth: %lld vs %lld", (long long)in_c,
+                             (long long)filter_c);
+    }
+    for (int d = 0; d < 5; d++) {
+        if (filter->dims[d] == 0)
+            return error_invalid("filter must not have zero elements (i.e. all dimensions must be non-zero)");
+    }
+    if (in_c == filter_c) return NULL;
+    return error_invalid("Number of channels in filter (%lld) must match last dimension of input (%lld)",
+                         (long long)filter_c, (long long)in_c);
+}
+
+static Error *check_backward(const Window *w, const Shape *in, const Shape *filter, const Shape *dz) {
+    if (in->rank != 5) return error_invalid("input tensor must have 5 dimensions");
+    if (filter->rank != 5) return error_invalid("filter_sizes tensor must have 5 dimensions");
+    if (dz->rank != 5) return error_invalid("out_backprop tensor must have 5 dimensions");
+    if (in->dims[w->c] != filter->dims[3]) {
+        return error_invalid(
+            "input and filter_sizes must have the same number of channels. Got %lld for input and %lld for "
+            "filter_sizes",
+            (long long)in->dims[w->c], (long long)filter->dims[3]);
+    }
+    if (dz->dims[w->c] == filter->dims[4]) return NULL;
+    return error_invalid(
+        "out_backprop and filter_sizes must have the same number of channels. Got %lld for out_backprop and %lld for "
+        "filter_sizes",
+        (long long)dz->dims[w->c], (long long)filter->dims[4]);
+}
+
+/* After the checks above. */
 static Error *conv3d_shape(const Window *w, const Shape *in, const Shape *filter, Conv3dShape *s) {
-    if (in->rank != 5) return error_invalid("input must be 5-dimensional, got shape %s", shape_text(in).text);
-    if (filter->rank != 5) return error_invalid("filter must be 5-dimensional, got shape %s", shape_text(filter).text);
     for (int d = 0; d < 5; d++) {
         if (in->dims[d] > INT32_MAX || filter->dims[d] > INT32_MAX) {
             return error_invalid("convolution of %s with %s is too large", shape_text(in).text,
                                  shape_text(filter).text);
         }
-        if (filter->dims[d] <= 0) return error_invalid("filter must not have zero elements");
-    }
-    if (in->dims[w->c] != filter->dims[3]) {
-        return error_invalid("input and filter must have the same depth: %lld vs %lld", (long long)in->dims[w->c],
-                             (long long)filter->dims[3]);
     }
     *s = (Conv3dShape){.patch = {.batch = in->dims[0], .channels = in->dims[w->c]}, .out_c = filter->dims[4]};
     for (int i = 0; i < 3; i++) {
@@ -192,7 +220,7 @@ static void convolve(KernelContext *k, Kind kind, const Conv3dShape *s, Tensor *
     const Window *w = k->state;
     const int result = kind == FORWARD ? 2 : kind == BACK_INPUT ? 0 : 1;
     if (t[result]->count == 0) return;
-    if (t[0]->count == 0 || t[2]->count == 0) {
+    if (t[0]->count == 0 || t[1]->count == 0 || t[2]->count == 0) {
         memset(t[result]->data, 0, tensor_bytes(t[result]));
         return;
     }
@@ -208,7 +236,8 @@ static void convolve(KernelContext *k, Kind kind, const Conv3dShape *s, Tensor *
 static Error *forward(KernelContext *k) {
     const Window *w = k->state;
     Conv3dShape s;
-    Error *err = conv3d_shape(w, &k->in[0]->shape, &k->in[1]->shape, &s);
+    Error *err = check_forward(w, &k->in[0]->shape, &k->in[1]->shape);
+    if (!err) err = conv3d_shape(w, &k->in[0]->shape, &k->in[1]->shape, &s);
     if (err) return err;
     Shape shape = volume_shape(w, s.patch.batch, s.patch.out, s.out_c);
     Tensor *z = kernel_output(k, 0, &shape);
@@ -219,16 +248,40 @@ static Error *forward(KernelContext *k) {
     return NULL;
 }
 
-static Error *check_backprop(const Window *w, const Conv3dShape *s, const Shape *dz) {
-    Shape want = volume_shape(w, s->patch.batch, s->patch.out, s->out_c);
-    if (shape_eq(&want, dz)) return NULL;
-    return error_invalid("out_backprop must have the shape %s that the convolution gives, got %s",
-                         shape_text(&want).text, shape_text(dz).text);
+/* The sizes, and that out_backprop has those that the convolution gives. */
+static Error *backward_shape(KernelContext *k, const Shape *in, const Shape *filter, Conv3dShape *s) {
+    const Window *w = k->state;
+    const Shape *dz = &k->in[2]->shape;
+    const char *op = str_starts(k->node->op, STR("Conv3DBackpropInput")) ? "Conv3DBackpropInputOp" : "Conv3DBackpropFilterOp";
+    Error *err = check_backward(w, in, filter, dz);
+    if (!err) err = conv3d_shape(w, in, filter, s);
+    if (err) return err;
+    if (dz->dims[0] != in->dims[0]) {
+        return error_invalid(
+            "%s: input and out_backprop must have the same batch size. Input batch: %lld, outbackprop batch: %lld, "
+            "batch_dim: 0",
+            op, (long long)in->dims[0], (long long)dz->dims[0]);
+    }
+    for (int i = 0; i < 3; i++) {
+        int d = w->d + i;
+        if (dz->dims[d] == s->patch.out[i]) continue;
+        return error_invalid(
+            "%s: Size of out_backprop doesn't match computed: actual = %lld, computed = %lld spatial_dim: %d input: "
+            "%lld filter: %lld output: %lld stride: %lld dilation: %lld",
+            op, (long long)dz->dims[d], (long long)s->patch.out[i], d, (long long)in->dims[d],
+            (long long)filter->dims[i], (long long)dz->dims[d], (long long)w->strides[d], (long long)w->dilations[d]);
+    }
+    return NULL;
 }
 
 /* The old forms take the tensor itself, the new ones its shape. */
 static Error *given_shape(KernelContext *k, int input, Shape *out) {
-    if (str_ends(k->node->op, STR("V2"))) return kernel_shape_input(k, input, out);
+    if (str_ends(k->node->op, STR("V2"))) {
+        int rank = k->in[input]->shape.rank;
+        if (rank != 1 && input == 1)
+            return error_invalid("%.*s shape must be rank 1 but is rank %d", STR_ARG(k->node->info->inputs[input].name), rank);
+        return kernel_shape_input(k, input, out);
+    }
     *out = k->in[input]->shape;
     return NULL;
 }
@@ -237,8 +290,7 @@ static Error *back_input(KernelContext *k) {
     Conv3dShape s;
     Shape in;
     Error *err = given_shape(k, 0, &in);
-    if (!err) err = conv3d_shape(k->state, &in, &k->in[1]->shape, &s);
-    if (!err) err = check_backprop(k->state, &s, &k->in[2]->shape);
+    if (!err) err = backward_shape(k, &in, &k->in[1]->shape, &s);
     if (err) return err;
     Tensor *dx = kernel_output(k, 0, &in);
     if (dx) convolve(k, BACK_INPUT, &s, (Tensor *[]){dx, k->in[1], k->in[2]});
@@ -249,8 +301,7 @@ static Error *back_filter(KernelContext *k) {
     Conv3dShape s;
     Shape filter;
     Error *err = given_shape(k, 1, &filter);
-    if (!err) err = conv3d_shape(k->state, &k->in[0]->shape, &filter, &s);
-    if (!err) err = check_backprop(k->state, &s, &k->in[2]->shape);
+    if (!err) err = backward_shape(k, &k->in[0]->shape, &filter, &s);
     if (err) return err;
     Tensor *dw = kernel_output(k, 0, &filter);
     if (dw) convolve(k, BACK_FILTER, &s, (Tensor *[]){k->in[0], dw, k->in[2]});

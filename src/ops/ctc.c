@@ -51,6 +51,7 @@ typedef struct CtcShape {
 static Error *ctc_shape(const Tensor *inputs, const Tensor *lengths, ErrorCode code, CtcShape *s) {
     if (inputs->shape.rank != 3) return error_invalid("inputs is not a 3-Tensor");
     *s = (CtcShape){inputs->shape.dims[0], inputs->shape.dims[1], inputs->shape.dims[2]};
+    if (inputs->count == 0 && code == CODE_FAILED_PRECONDITION) return error_invalid("inputs must not be empty");
     if (s->time == 0) return error_invalid("Max time or first dimension of input cannot be 0.");
     if (s->batch == 0) return error_invalid("batch_size must not be 0");
     if (s->classes == 0) return error_invalid("num_classes must not be 0");
@@ -60,7 +61,9 @@ static Error *ctc_shape(const Tensor *inputs, const Tensor *lengths, ErrorCode c
         return error_new(code, "len(sequence_length) != batch_size.  len(sequence_length):  %lld batch_size: %lld",
                          (long long)lengths->count, (long long)s->batch);
     for (int64_t b = 0; b < s->batch; b++) {
-        if (tensor_i32(lengths)[b] < 0) return error_new(code, "sequence_length(%lld) < 0", (long long)b);
+        if (tensor_i32(lengths)[b] < 0) {
+            return error_new(code, "%s(%lld) < 0", code == CODE_INVALID_ARGUMENT ? "seq_len" : "sequence_length", (long long)b);
+        }
         if (tensor_i32(lengths)[b] > s->time)
             return error_new(code, "sequence_length(%lld) <= %lld", (long long)b, (long long)s->time);
     }
@@ -149,7 +152,9 @@ static Error *collect_labels(LossJob *job, const Tensor *indices, const Tensor *
     if (values->shape.rank != 1) return error_invalid("labels_values is not a vector");
     if (indices->shape.dims[1] != 2) return error_invalid("labels_indices must have 2 columns");
     if (indices->shape.dims[0] != values->count)
-        return error_invalid("labels_indices and labels_values must contain the same number of rows");
+        return error_invalid(
+            "labels_indices and labels_values must contain the same number of rows, but saw shapes: %s vs. %s",
+            shape_text(&indices->shape).text, shape_text(&values->shape).text);
     for (int64_t i = 0; i < values->count; i++) {
         int64_t column = tensor_i64(indices)[2 * i + 1];
         if (column >= shape.dims[1]) shape.dims[1] = column < INT64_MAX ? column + 1 : column;
@@ -328,8 +333,8 @@ static Error *run_decoder(KernelContext *k) {
     int64_t classes = job.shape.classes, count = job.shape.batch * job.s->paths;
     job.blank = job.s->blank < 0 ? classes + job.s->blank : job.s->blank;
     if (!job.s->width && (job.blank < 0 || job.blank >= classes))
-        return error_invalid("blank_index expected to be in range [%lld, %lld)", (long long)-classes,
-                             (long long)classes);
+        return error_invalid("blank_index expected to be between %lld and %lld but was %lld", (long long)-classes,
+                             (long long)classes - 1, (long long)job.s->blank);
     if (job.s->width && job.s->paths > job.s->width) return error_invalid("requested more paths than the beam width.");
     job.paths = xcalloc((size_t)count + 1, sizeof *job.paths);
     threadpool_parallel_for(k->pool, job.shape.batch, 1, decode_range, &job);

@@ -47,7 +47,7 @@ typedef struct DilationJob {
 static Error *dilation_job(KernelContext *k, DilationJob *job, Shape *out) {
     const Window *w = k->state;
     const Shape *x = &k->in[0]->shape, *filter = &k->in[1]->shape;
-    if (x->rank != 4) return error_invalid("input must be 4-dimensional: %s", shape_text(x).text);
+    if (x->rank != 4) return error_invalid("input must be 4-dimensional%s", shape_text(x).text);
     if (filter->rank != 3) return error_invalid("filter must be 3-dimensional: %s", shape_text(filter).text);
     if (x->dims[3] != filter->dims[2]) {
         return error_invalid("input and filter must have the same depth: %lld vs %lld", (long long)x->dims[3],
@@ -92,10 +92,9 @@ static Error *dilation_grad_run(KernelContext *k, int of, void (*loop)(const Dil
     Shape out;
     Error *err = dilation_job(k, &job, &out);
     if (err) return err;
-    if (!shape_eq(&out, &k->in[2]->shape)) {
-        return error_invalid("out_backprop has incompatible size: expected %s, got %s", shape_text(&out).text,
-                             shape_text(&k->in[2]->shape).text);
-    }
+    const Shape *dz = &k->in[2]->shape;
+    if (dz->rank != 4) return error_invalid("out_backprop must be 4-dimensional%s", shape_text(dz).text);
+    if (!shape_eq(&out, dz)) return error_invalid("out_backprop has incompatible size.");
     Tensor *z = kernel_output(k, 0, &k->in[of]->shape);
     if (!z || z->count == 0) return NULL;
     memset(z->data, 0, tensor_bytes(z));

@@ -13,27 +13,31 @@ typedef struct Optimizer {
     const char *name, *roles;
     size_t fn; /* offset in UpdateFns */
     const char *flag_attr;
+    const char *dense_rate, *sparse_rate; /* what TensorFlow says lr is not, when it is not just "scalar: " */
 } Optimizer;
 
+#define SPACED "scalar : "
+#define FTRL_RATE "positive scalar (or zero if multiply_linear_by_lr is set): "
+
 static const Optimizer optimizers[] = {
-    {"GradientDescent", "vsg", offsetof(UpdateFns, gradient_descent), NULL},
-    {"Momentum", "vvsgs", offsetof(UpdateFns, momentum), "use_nesterov"},
-    {"KerasMomentum", "vvsgs", offsetof(UpdateFns, keras_momentum), "use_nesterov"},
-    {"Adagrad", "vvsg", offsetof(UpdateFns, adagrad), "update_slots"},
-    {"AdagradV2", "vvssg", offsetof(UpdateFns, adagrad_v2), "update_slots"},
-    {"Adam", "vvvssssssg", offsetof(UpdateFns, adam), "use_nesterov"},
-    {"AdamWithAmsgrad", "vvvvssssssg", offsetof(UpdateFns, amsgrad), NULL},
-    {"AdaMax", "vvvsssssg", offsetof(UpdateFns, adamax), NULL},
-    {"RMSProp", "vvvssssg", offsetof(UpdateFns, rmsprop), NULL},
-    {"CenteredRMSProp", "vvvvssssg", offsetof(UpdateFns, centered_rmsprop), NULL},
-    {"Ftrl", "vvvgssss", offsetof(UpdateFns, ftrl), "multiply_linear_by_lr"},
-    {"FtrlV2", "vvvgsssss", offsetof(UpdateFns, ftrl_v2), "multiply_linear_by_lr"},
-    {"Adadelta", "vvvsssg", offsetof(UpdateFns, adadelta), NULL},
-    {"AdagradDA", "vvvgssst", offsetof(UpdateFns, adagrad_da), NULL},
-    {"ProximalGradientDescent", "vsssg", offsetof(UpdateFns, proximal_gradient_descent), NULL},
-    {"ProximalAdagrad", "vvsssg", offsetof(UpdateFns, proximal_adagrad), NULL},
-    {"PowerSign", "vvssssg", offsetof(UpdateFns, power_sign), NULL},
-    {"AddSign", "vvssssg", offsetof(UpdateFns, add_sign), NULL},
+    {"GradientDescent", "vsg", offsetof(UpdateFns, gradient_descent), NULL, NULL, NULL},
+    {"Momentum", "vvsgs", offsetof(UpdateFns, momentum), "use_nesterov", NULL, SPACED},
+    {"KerasMomentum", "vvsgs", offsetof(UpdateFns, keras_momentum), "use_nesterov", NULL, SPACED},
+    {"Adagrad", "vvsg", offsetof(UpdateFns, adagrad), "update_slots", NULL, NULL},
+    {"AdagradV2", "vvssg", offsetof(UpdateFns, adagrad_v2), "update_slots", NULL, NULL},
+    {"Adam", "vvvssssssg", offsetof(UpdateFns, adam), "use_nesterov", SPACED, NULL},
+    {"AdamWithAmsgrad", "vvvvssssssg", offsetof(UpdateFns, amsgrad), NULL, SPACED, NULL},
+    {"AdaMax", "vvvsssssg", offsetof(UpdateFns, adamax), NULL, SPACED, NULL},
+    {"RMSProp", "vvvssssg", offsetof(UpdateFns, rmsprop), NULL, SPACED, NULL},
+    {"CenteredRMSProp", "vvvvssssg", offsetof(UpdateFns, centered_rmsprop), NULL, SPACED, NULL},
+    {"Ftrl", "vvvgssss", offsetof(UpdateFns, ftrl), "multiply_linear_by_lr", NULL, FTRL_RATE},
+    {"FtrlV2", "vvvgsssss", offsetof(UpdateFns, ftrl_v2), "multiply_linear_by_lr", NULL, FTRL_RATE},
+    {"Adadelta", "vvvsssg", offsetof(UpdateFns, adadelta), NULL, NULL, NULL},
+    {"AdagradDA", "vvvgssst", offsetof(UpdateFns, adagrad_da), NULL, NULL, NULL},
+    {"ProximalGradientDescent", "vsssg", offsetof(UpdateFns, proximal_gradient_descent), NULL, NULL, NULL},
+    {"ProximalAdagrad", "vvsssg", offsetof(UpdateFns, proximal_adagrad), NULL, "positive scalar: ", "positive scalar: "},
+    {"PowerSign", "vvssssg", offsetof(UpdateFns, power_sign), NULL, NULL, NULL},
+    {"AddSign", "vvssssg", offsetof(UpdateFns, add_sign), NULL, NULL, NULL},
     {0},
 };
 
@@ -98,11 +102,37 @@ typedef struct Step {
     char *data[UPDATE_MAX_SLOTS];
 } Step;
 
+/* The sign that TensorFlow's sparse Ftrl, and both forms of ProximalAdagrad, want of a scalar: 1 positive, 2 not
+ * negative, -2 not positive, 0 any. */
+static int wanted_sign(const Step *step, Str name) {
+    const char *optimizer = step->s->row->name;
+    bool ftrl = step->s->sparse && !strncmp(optimizer, "Ftrl", 4);
+    if (!ftrl && strcmp(optimizer, "ProximalAdagrad")) return 0;
+    if (str_is(name, "lr_power")) return -2;
+    return str_is(name, "lr") && !(ftrl && step->s->flag) ? 1 : 2;
+}
+
+/* In TensorFlow's words, which differ a little from one optimizer to the next. */
+static Error *not_a_scalar(const Step *step, int i) {
+    const Optimizer *row = step->s->row;
+    Str name = step->k->node->info->inputs[i].name;
+    const char *long_name = str_is(name, "l1")             ? "l1 regularization strength"
+                            : str_is(name, "l2")           ? "l2 regularization strength"
+                            : str_is(name, "l2_shrinkage") ? "l2 shrinkage regularization strength"
+                                                           : NULL;
+    bool rate = str_is(name, "lr"), power = str_is(name, "lr_power");
+    const char *kind = "scalar: ", *special = step->s->sparse ? row->sparse_rate : row->dense_rate;
+    if (wanted_sign(step, name)) kind = power ? "non-positive scalar: " : "non-negative scalar: ";
+    if (rate && special) kind = special;
+    if (power && !step->s->sparse) kind = "scalar";
+    if (long_name) name = str_of(long_name);
+    return error_invalid("%.*s is not a %s%s", STR_ARG(name), kind,
+                         shape_text(&step->k->in[i]->shape).text);
+}
+
 static Error *take_scalar(Step *step, int i) {
     const Tensor *t = step->k->in[i];
-    if (t->shape.rank != 0)
-        return error_invalid("%.*s is not a scalar: %s", STR_ARG(step->k->node->info->inputs[i].name),
-                             shape_text(&t->shape).text);
+    if (t->shape.rank != 0) return not_a_scalar(step, i);
     double value;
     switch (t->dtype) {
         case DT_FLOAT:
@@ -128,6 +158,8 @@ static Error *take_scalar(Step *step, int i) {
         default:
             value = (double)index_at(t, 0);
     }
+    int sign = wanted_sign(step, step->k->node->info->inputs[i].name);
+    if ((sign == 1 && !(value > 0)) || (sign == 2 && !(value >= 0)) || (sign == -2 && !(value <= 0))) return not_a_scalar(step, i);
     step->scalars[step->scalar_count++] = value;
     return NULL;
 }
@@ -194,7 +226,7 @@ static Error *check_sparse(const Step *step) {
     const Shape *var = &step->vars[0]->value->shape, *grad = &step->grad->shape;
     if (var->rank < 1) return error_invalid("var must be at least 1 dimensional");
     if (step->indices->shape.rank != 1) return error_invalid("indices must be one-dimensional");
-    if (grad->rank != var->rank) return error_invalid("var and grad must have the same number of dimensions");
+    if (grad->rank != var->rank) return error_invalid("grad must have the same number of dimensions as var");
     for (int d = 1; d < var->rank; d++) {
         if (var->dims[d] != grad->dims[d]) return error_invalid("var and grad must match in dimension %d", d);
     }

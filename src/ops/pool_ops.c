@@ -74,13 +74,17 @@ typedef struct PoolState {
     bool channels_first;
     bool same, is_explicit;
     int64_t ksize[5], strides[5], pads[10];
+    bool average;       /* AvgPool and its like */
     bool include_batch; /* MaxPoolWithArgmax */
 } PoolState;
 
 static Error *check_window(const PoolState *st) {
     int c = st->channels_first ? 1 : st->rank - 1;
     for (int d = 0; d < st->rank; d++) {
-        if (st->ksize[d] <= 0 || st->ksize[d] > INT32_MAX) {
+        bool fits = st->ksize[d] > 0 && st->ksize[d] <= INT32_MAX;
+        if (!fits && st->rank == 5) return error_invalid("Sliding window ksize field must have non-negative dimensions");
+        if (!fits && st->average) return error_invalid("ksize must be a positive int32 value, got:%lld", (long long)st->ksize[d]);
+        if (!fits) {
             return error_invalid(
                 "Sliding window ksize must be positive. The specified or inferred ksize is: %lld,%lld,%lld,%lld",
                 (long long)st->ksize[0], (long long)st->ksize[1], (long long)st->ksize[2], (long long)st->ksize[3]);
@@ -91,6 +95,9 @@ static Error *check_window(const PoolState *st) {
     }
     if (st->ksize[0] != 1 || st->strides[0] != 1) {
         return error_unimplemented("Pooling is not yet supported on the batch dimension.");
+    }
+    if (st->rank == 5 && (st->ksize[c] != 1 || st->strides[c] != 1)) {
+        return error_unimplemented("Pooling is not yet supported on the depth dimension.");
     }
     bool over_space = false;
     for (int d = 1; d < st->rank; d++) over_space |= d != c && (st->ksize[d] != 1 || st->strides[d] != 1);
@@ -126,6 +133,7 @@ static Error *pool_init(const Node *node, void *state) {
     st->is_explicit = str_is(padding, "EXPLICIT");
     st->rank = str_ends(format, STR("DHWC")) || str_is(format, "NCDHW") ? 5 : 4;
     st->channels_first = str_starts(format, STR("NC"));
+    st->average = str_starts(node->op, STR("Avg"));
     if (str_is(format, "NCHW_VECT_C")) return error_unimplemented("data format NCHW_VECT_C");
     if (node_attr(node, "include_batch_in_index", &value)) {
         err = node_attr_bool(node, "include_batch_in_index", &st->include_batch);
@@ -142,6 +150,7 @@ typedef struct PoolJob {
     PoolShape shape;
     void *z;
     const void *x, *dz;
+    const void *pooled; /* the maxima, for their gradient */
     int64_t *at;
 } PoolJob;
 
@@ -150,18 +159,45 @@ static Error *read_window(const KernelContext *k, int first, PoolState *st) {
     for (int i = 0; i < 2; i++) {
         const Tensor *t = k->in[first + i];
         if (t->shape.rank != 1 || t->count != 4) {
-            return error_invalid("%s must be a vector of 4 elements", i == 0 ? "ksize" : "strides");
+            return error_invalid("Sliding window %s field must specify 4 dimensions", i == 0 ? "ksize" : "stride");
         }
-        for (int d = 0; d < 4; d++) (i == 0 ? st->ksize : st->strides)[d] = tensor_index(t, d);
+        for (int d = 0; d < 4; d++) {
+            (i == 0 ? st->ksize : st->strides)[d] = tensor_index(t, d);
+            if (i == 0 && st->ksize[d] <= 0) return error_invalid("Sliding window ksize must be positive.");
+        }
     }
     return check_window(st);
+}
+
+/* The image of a forward op, whose rank TensorFlow refuses in other words than that of a gradient. */
+static Error *check_image(const KernelContext *k, const PoolState *st) {
+    const Tensor *x = k->in[0];
+    bool with_argmax = node_is(k->node, "MaxPoolWithArgmax");
+    if (with_argmax && x->shape.rank != 4) return error_invalid("tensor_in must be 4-dimensional (2)");
+    if (with_argmax && x->count == 0) return error_invalid("tensor_in must not be empty (2)");
+    if (st->rank == 5 || x->shape.rank == 4) return NULL;
+    return error_invalid("tensor_in_shape must have 2 spatial dimensions. %d %d", x->shape.rank, st->channels_first);
+}
+
+/* The three inputs of a gradient of MaxPool; `last` is what TensorFlow calls the third. */
+static Error *check_ranks(const KernelContext *k, const PoolState *st, const char *last) {
+    const char *names[] = {"tensor_in", "tensor_out", last};
+    for (int i = 0; i < 3; i++) {
+        if (k->in[i]->shape.rank != st->rank) return error_invalid("%s must be %d-dimensional", names[i], st->rank);
+    }
+    return NULL;
+}
+
+static Error *check_shape(const char *what, const Shape *want, const Shape *got) {
+    if (shape_eq(want, got)) return NULL;
+    return error_invalid("Expected %s shape to be %s, but got %s", what, shape_text(want).text, shape_text(got).text);
 }
 
 /* Where the windows of an image of shape `in` are; *out is the shape of the pooled image. */
 static Error *pool_shape(const PoolState *st, const Shape *in, PoolShape *s, Shape *out) {
     int c = st->channels_first ? 1 : st->rank - 1, first = st->channels_first ? 2 : 1;
     if (in->rank != st->rank) {
-        return error_invalid("tensor_in must be %d-dimensional, got shape %s", st->rank, shape_text(in).text);
+        return error_invalid("tensor_in must be %d-dimensional", st->rank);
     }
     *s = (PoolShape){.batch = in->dims[0], .channels = in->dims[c], .channels_first = st->channels_first};
     *out = *in;
@@ -180,8 +216,12 @@ static Error *pool_shape(const PoolState *st, const Shape *in, PoolShape *s, Sha
         } else {
             s->pad[i] = st->is_explicit ? st->pads[2 * d] : 0;
             after = st->is_explicit ? st->pads[2 * d + 1] : 0;
-            if (s->pad[i] < 0 || after < 0 || s->pad[i] >= k || after >= k) {
-                return error_invalid("explicit_paddings must be smaller than the window");
+            if (s->pad[i] < 0 || after < 0) return error_invalid("explicit_paddings must not be negative");
+            if (s->pad[i] >= k || after >= k) {
+                bool is_before = s->pad[i] >= k;
+                return error_invalid("%s padding %lld needs to be smaller than the window size %lld",
+                                     i == 2 ? is_before ? "Left" : "Right" : is_before ? "Top" : "Bottom",
+                                     (long long)(is_before ? s->pad[i] : after), (long long)k);
             }
             s->out[i] = (n + s->pad[i] + after - k + stride) / stride;
             if (s->out[i] < 0) {
@@ -229,6 +269,7 @@ static Error *max_run(KernelContext *k, RangeFn *range) {
     PoolJob job = {.x = k->in[0]->data};
     Shape out;
     Error *err = node_is(k->node, "MaxPoolV2") ? read_window(k, 1, &st) : NULL;
+    if (!err) err = check_image(k, &st);
     if (err) return err;
     if (st.ksize[st.channels_first ? 1 : st.rank - 1] != 1) return depth_pool(k, &st, range);
     err = pool_shape(&st, &k->in[0]->shape, &job.shape, &out);
@@ -254,23 +295,18 @@ static Error *max_run(KernelContext *k, RangeFn *range) {
 /* Inputs: the image, the pooled image, the gradient of that. */
 static Error *max_grad_run(KernelContext *k, RangeFn *range) {
     PoolState st = *(const PoolState *)k->state;
-    PoolJob job = {.x = k->in[0]->data, .dz = k->in[2]->data};
+    PoolJob job = {.x = k->in[0]->data, .pooled = k->in[1]->data, .dz = k->in[2]->data};
     Shape out;
     if (k->in[0]->dtype != k->in[2]->dtype) return error_unimplemented("%.*s of mixed types", STR_ARG(k->node->op));
-    Error *err = node_is(k->node, "MaxPoolGradV2") ? read_window(k, 3, &st) : NULL;
+    Error *err = check_ranks(k, &st, "out_backprop");
+    if (!err && node_is(k->node, "MaxPoolGradV2")) err = read_window(k, 3, &st);
     if (!err && st.ksize[st.channels_first ? 1 : st.rank - 1] != 1) {
         err = error_unimplemented("MaxPoolingGrad is not yet supported on the depth dimension.");
     }
     if (!err) err = pool_shape(&st, &k->in[0]->shape, &job.shape, &out);
+    if (!err) err = check_shape("orig_output", &out, &k->in[1]->shape);
+    if (!err) err = check_shape("grad", &out, &k->in[2]->shape);
     if (err) return err;
-    if (!shape_eq(&out, &k->in[1]->shape)) {
-        return error_invalid("Expected orig_output shape to be %s, but got %s", shape_text(&out).text,
-                             shape_text(&k->in[1]->shape).text);
-    }
-    if (!shape_eq(&out, &k->in[2]->shape)) {
-        return error_invalid("Expected grad shape to be %s, but got %s", shape_text(&out).text,
-                             shape_text(&k->in[2]->shape).text);
-    }
     Tensor *dx = kernel_output(k, 0, &k->in[0]->shape);
     if (!dx) return NULL;
     job.z = dx->data;
@@ -285,16 +321,15 @@ static Error *max_grad_grad_run(KernelContext *k, RangeFn *range) {
     PoolJob job = {.x = x->data};
     Shape out;
     if (x->dtype != dx->dtype) return error_unimplemented("%.*s of mixed types", STR_ARG(k->node->op));
-    Error *err = node_is(k->node, "MaxPoolGradGradV2") ? read_window(k, 3, &st) : NULL;
+    Error *err = check_ranks(k, &st, "out_grad_backprop");
+    if (!err && node_is(k->node, "MaxPoolGradGradV2")) err = read_window(k, 3, &st);
     if (!err && st.ksize[st.channels_first ? 1 : st.rank - 1] != 1) {
         err = error_unimplemented("MaxPoolingGradGrad is not yet supported on the depth dimension.");
     }
     if (!err) err = pool_shape(&st, &x->shape, &job.shape, &out);
+    if (!err) err = check_shape("orig_output", &out, &k->in[1]->shape);
+    if (!err) err = check_shape("grad", &x->shape, &dx->shape);
     if (err) return err;
-    if (!shape_eq(&out, &k->in[1]->shape) || !shape_eq(&x->shape, &dx->shape)) {
-        return error_invalid("Expected orig_output shape to be %s and grad shape to be %s, but got %s and %s", shape_text(&out).text,
-                             shape_text(&x->shape).text, shape_text(&k->in[1]->shape).text, shape_text(&dx->shape).text);
-    }
     Tensor *z = kernel_output(k, 0, &out), *at = z ? kernel_scratch(k, DT_INT64, &out) : NULL;
     if (!at) return NULL;
     job.z = z->data;
@@ -314,12 +349,14 @@ static Error *argmax_grad(KernelContext *k) {
     const Tensor *x = k->in[0], *dz = k->in[1], *at = k->in[2];
     const RowMath *math = row_math(x->dtype);
     if (!math) return error_unimplemented("MaxPoolGradWithArgmax of %s", dtype_name(x->dtype));
-    if (!shape_eq(&dz->shape, &at->shape) || dz->shape.rank != 4 || x->shape.rank != 4) {
-        return error_invalid("grad and argmax must have the same 4-dimensional shape, got %s and %s",
-                             shape_text(&dz->shape).text, shape_text(&at->shape).text);
-    }
+    PoolShape sizes;
+    Shape out;
+    Error *err = check_image(k, st);
+    if (!err) err = pool_shape(st, &x->shape, &sizes, &out);
+    if (!err) err = check_shape("grad", &out, &dz->shape);
+    if (!err) err = check_shape("argmax", &out, &at->shape);
+    if (err) return err;
     int64_t batch = x->shape.dims[0];
-    if (batch != dz->shape.dims[0]) return error_invalid("input and grad must have the same batch size");
     Tensor *dx = kernel_output(k, 0, &x->shape);
     if (!dx) return NULL;
     if (dx->count > 0) memset(dx->data, 0, tensor_bytes(dx));
@@ -338,14 +375,15 @@ static Error *argmax_grad(KernelContext *k) {
 
 static Error *refuse_depth(const PoolState *st) {
     if (st->ksize[st->channels_first ? 1 : st->rank - 1] == 1) return NULL;
-    return error_unimplemented("Non-spatial pooling is not yet supported.");
+    return error_unimplemented("Non-spatial pooling is not yet supported. Volunteers? :)");
 }
 
 static Error *avg_run(KernelContext *k, RangeFn *range) {
     const PoolState *st = k->state;
     PoolJob job = {.x = k->in[0]->data};
     Shape out;
-    Error *err = refuse_depth(st);
+    Error *err = check_image(k, st);
+    if (!err) err = refuse_depth(st);
     if (!err) err = pool_shape(st, &k->in[0]->shape, &job.shape, &out);
     if (err) return err;
     Tensor *z = kernel_output(k, 0, &out);
@@ -360,14 +398,24 @@ static Error *avg_grad_run(KernelContext *k, RangeFn *range) {
     const PoolState *st = k->state;
     PoolJob job = {.dz = k->in[1]->data};
     Shape in, out;
+    if (k->in[0]->shape.rank != 1 || k->in[0]->count != st->rank) {
+        return error_invalid("%s must be 1-dimensional and %d elements", st->rank == 4 ? "out_backprop" : "tensor_in", st->rank);
+    }
+    if (k->in[1]->shape.rank != st->rank) return error_invalid("out_backprop must be %d-dimensional", st->rank);
+    for (int d = 0; d < st->rank; d++) {
+        int64_t size = tensor_index(k->in[0], d);
+        if (size < 0) return error_invalid("Expected a non-negative size, got %lld", (long long)size);
+    }
     Error *err = refuse_depth(st);
     if (!err) err = kernel_shape_input(k, 0, &in);
     if (!err) err = pool_shape(st, &in, &job.shape, &out);
     if (err) return err;
-    if (!shape_eq(&out, &k->in[1]->shape)) {
-        return error_invalid("Expected grad shape to be %s, but got %s", shape_text(&out).text,
-                             shape_text(&k->in[1]->shape).text);
+    if (st->rank == 5 && in.dims[0] != k->in[1]->shape.dims[0]) {
+        return error_invalid("Expected first dimension of tensor_in_shape and out_backprop to match, got %lld and %lld",
+                             (long long)in.dims[0], (long long)k->in[1]->shape.dims[0]);
     }
+    err = check_shape("grad", &out, &k->in[1]->shape);
+    if (err) return err;
     Tensor *dx = kernel_output(k, 0, &in);
     if (!dx) return NULL;
     job.z = dx->data;
@@ -396,7 +444,7 @@ const KernelDef pool_ops_cpu[] = {
     {"AvgPool", .by_type = {FLOAT_TYPES(avg)}, STATE},
     {"AvgPoolGrad", .by_type = {FLOAT_TYPES(avg_grad)}, STATE},
     {"MaxPool3D", .by_type = {FLOAT_TYPES(max)}, STATE},
-    {"MaxPool3DGrad", .by_type = {FLOAT_TYPES(max_grad)}, STATE},
+    {"MaxPool3DGrad", .by_type = {FLOAT_TYPES(max_grad_all)}, STATE},
     {"MaxPool3DGradGrad", .by_type = {FLOAT_TYPES(max_grad_grad)}, STATE},
     {"AvgPool3D", .by_type = {FLOAT_TYPES(avg)}, STATE},
     {"AvgPool3DGrad", .by_type = {FLOAT_TYPES(avg_grad)}, STATE},

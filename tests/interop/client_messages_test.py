@@ -29,6 +29,28 @@ def made():
         return tf.identity(handle)
 
 
+def windows(name, *arguments, rank=4, k=2, s=1, **attrs):
+    """A convolution or, with ksize, a pool in `rank` dimensions."""
+    if "ksize" in attrs:
+        attrs["ksize"] = [1] + [k] * (rank - 2) + [1]
+    return op(name, *arguments, strides=[1] + [s] * (rank - 2) + [1], padding="VALID", **attrs)
+
+
+def step(name, slots, *arguments):
+    """An optimizer's step of a variable by its handle; its slots are like it."""
+    def function(*values):
+        return getattr(R, name)(var=made(), **{slot: made() for slot in slots}, **dict(zip(arguments, values)))
+    return function
+
+
+def norm(*values, name="FusedBatchNormV3", training=True, factor=1.0):
+    return list(getattr(R, name)(**dict(zip(("x", "scale", "offset", "mean", "variance"), values)), is_training=training, exponential_avg_factor=factor))[:3]
+
+
+def norm_grad(*values):
+    return list(R.FusedBatchNormGrad(**dict(zip(("y_backprop", "x", "scale", "reserve_space_1", "reserve_space_2"), values))))[:3]
+
+
 def true(*shape):
     return np.ones(shape, bool)
 
@@ -44,6 +66,8 @@ def block(name, pads):
 
 PADS = ints([1, -1])
 ROWS = ints([0, 0], [9, 0])
+VOLUME, KERNEL, FLAT, IMAGE = zeros(2, 3, 3, 3, 2), zeros(2, 2, 2, 2, 3), zeros(2, 2, 2, 2), zeros(2, 3, 3, 2)
+RATES = [zeros(2), zeros(), zeros()], [zeros(), zeros(2), zeros()], [zeros(), zeros(), zeros(2)]
 
 # op: (function, calls: the inputs of each)
 CALLS = {
@@ -92,6 +116,47 @@ CALLS = {
     "SpaceToBatch": (op("SpaceToBatch", "input", "paddings", block_size=2), [(zeros(1, 4, 4), ints([0, 0], [0, 0])), (zeros(1, 3, 4, 1), ints([0, 0], [0, 0]))]),
     "ResourceScatterAdd": (lambda i, u: R.ResourceScatterAdd(resource=made(), indices=i, updates=u), [(ints(0, 1), zeros(3, 2)), (ints(0, 9), zeros(2, 2))]),
     "DecodeRaw": (op("DecodeRaw", "bytes", out_type=tf.int16), [(np.array([b"ab", b"abcd"], object),), (np.array([b"abc"], object),)]),
+    "Conv3D": (windows("Conv3D", "input", "filter", rank=5), [(VOLUME, zeros(2, 2, 2, 3, 3)), (VOLUME, zeros(2, 2, 2, 1, 3)), (FLAT, KERNEL), (VOLUME, FLAT), (VOLUME, zeros(0, 2, 2, 2, 3)), (VOLUME, zeros(2, 2, 2, 0, 3))]),
+    "Conv3D strides": (op("Conv3D", "input", "filter", strides=[2, 1, 1, 1, 1], padding="VALID"), [(VOLUME, KERNEL)]),
+    "Conv3DBackpropInputV2": (windows("Conv3DBackpropInputV2", "input_sizes", "filter", "out_backprop", rank=5), [
+        (ints(*sizes), KERNEL, zeros(*dz)) for sizes, dz in (((2, 3, 3, 3), (2, 2, 2, 2, 3)), ((2, 3, 3, 4, 2), (2, 2, 2, 2, 3)), ((3, 3, 3, 3, 2), (2, 2, 2, 2, 3)), ((2, 3, 3, 3, 1), (2, 2, 2, 2, 3)), ((2, 3, 3, 3, 2), (2, 2, 2, 2, 4)),
+                                                              ((2, 3, 3, 3, 2), (2, 2, 2, 3)))]),
+    "Conv3DBackpropFilterV2": (windows("Conv3DBackpropFilterV2", "input", "filter_sizes", "out_backprop", rank=5), [
+        (VOLUME, sizes, FLAT[..., None] * zeros(3)) for sizes in (ints(2, 2, 2, 2), ints([2, 2, 2, 2, 3]), ints(2, 2, 2, 1, 3), ints(2, 2, 2, 2, 4), ints(3, 2, 2, 2, 3))] + [(VOLUME[:1], ints(2, 2, 2, 2, 3), FLAT[..., None] * zeros(3)), (FLAT, ints(2, 2, 2, 2, 3), FLAT)]),
+    "DepthwiseConv2dNative": (windows("DepthwiseConv2dNative", "input", "filter"), [(IMAGE, zeros(2, 2, 2, 0)), (IMAGE, zeros(0, 2, 2, 2)), (IMAGE[0], FLAT), (IMAGE, FLAT[0]), (IMAGE, zeros(2, 2, 1, 1))]),
+    "depthwise strides": (op("DepthwiseConv2dNative", "input", "filter", strides=[2, 1, 1, 1], padding="SAME"), [(IMAGE, FLAT)]),
+    "DepthwiseConv2dNativeBackpropInput": (windows("DepthwiseConv2dNativeBackpropInput", "input_sizes", "filter", "out_backprop"), [
+        (sizes, FLAT, zeros(2, 2, 2, 4)) for sizes in (ints(2, 3, 3), ints([2, 3, 3, 2]), ints(2, 3, 4, 2), ints(3, 3, 3, 2), ints(2, 3, 3, 1), ints(2, -3, 3, 2))] + [(ints(2, 3, 3, 2), FLAT, zeros(2, 2, 2, 3)), (ints(2, 3, 3, 2), FLAT, FLAT[0]), (ints(2, 3, 3, 2), FLAT[0], FLAT)]),
+    "DepthwiseConv2dNativeBackpropFilter": (windows("DepthwiseConv2dNativeBackpropFilter", "input", "filter_sizes", "out_backprop"), [
+        (IMAGE, sizes, zeros(2, 2, 2, 4)) for sizes in (ints(2, 2, 2), ints([2, 2, 2, 2]), ints(2, 2, 1, 2), ints(2, 2, 2, 3), ints(1, 2, 2, 2), ints(2, -2, 2, 2))] + [(IMAGE[:1], ints(2, 2, 2, 2), zeros(2, 2, 2, 4)), (IMAGE[0], ints(2, 2, 2, 2), FLAT), (IMAGE, ints(2, 2, 2, 2), FLAT[0])]),
+    "MaxPool": (windows("MaxPool", "input", ksize=0), [(IMAGE[0],), (VOLUME,)]),
+    "AvgPool": (windows("AvgPool", "value", ksize=0), [(IMAGE[0],), (IMAGE[:, :1],)]),
+    "AvgPool ksize": (windows("AvgPool", "value", ksize=0, k=-1), [(IMAGE,)]),
+    "MaxPool3D": (windows("MaxPool3D", "input", ksize=0, rank=5), [(IMAGE,)]),
+    "MaxPool3D ksize": (windows("MaxPool3D", "input", ksize=0, rank=5, k=-1), [(VOLUME,)]),
+    "MaxPool padding": (op("MaxPool", "input", ksize=[1, 2, 2, 1], strides=[1, 1, 1, 1], padding="EXPLICIT", explicit_paddings=[0, 0, 0, 0, 0, 2, 0, 0]), [(IMAGE,)]),
+    "MaxPoolV2": (op("MaxPoolV2", "input", "ksize", "strides", padding="SAME"), [(IMAGE, ints(1, 2, 2), ints(1, 1, 1, 1)), (IMAGE, ints(1, 2, 2, 1), ints(1, 1, 1)), (IMAGE, ints(1, 0, 2, 1), ints(1, 1, 1, 1))]),
+    "MaxPoolGrad": (windows("MaxPoolGrad", "orig_input", "orig_output", "grad", ksize=0), [(IMAGE[0], FLAT, FLAT), (IMAGE, FLAT[0], FLAT), (IMAGE, FLAT, FLAT[0]), (IMAGE, FLAT[:1], FLAT), (IMAGE, FLAT, FLAT[:1])]),
+    "MaxPoolGradGrad": (windows("MaxPoolGradGrad", "orig_input", "orig_output", "grad", ksize=0), [(IMAGE[0], FLAT, IMAGE), (IMAGE, FLAT[0], IMAGE), (IMAGE, FLAT, IMAGE[0]), (IMAGE, FLAT[:1], IMAGE), (IMAGE, FLAT, FLAT)]),
+    "MaxPoolWithArgmax": (windows("MaxPoolWithArgmax", "input", ksize=0), [(IMAGE[0],), (IMAGE[:0],)]),
+    "MaxPoolGradWithArgmax": (windows("MaxPoolGradWithArgmax", "input", "grad", "argmax", ksize=0), [(IMAGE[0], FLAT, FLAT.astype(np.int64)), (IMAGE, FLAT[:1], FLAT.astype(np.int64)), (IMAGE, FLAT, FLAT[:1].astype(np.int64))]),
+    "AvgPoolGrad": (windows("AvgPoolGrad", "orig_input_shape", "grad", ksize=0), [(ints(2, 3, 3), FLAT), (ints([2, 3, 3, 2]), FLAT), (ints(2, 3, 3, 2), FLAT[0])]),
+    "AvgPool3DGrad": (windows("AvgPool3DGrad", "orig_input_shape", "grad", ksize=0, rank=5), [(ints(2, 3, 3, 3), zeros(2, 2, 2, 2, 2)), (ints(2, 3, 3, 3, 2), FLAT), (ints(1, 3, 3, 3, 2), zeros(2, 2, 2, 2, 2)), (ints(2, 3, -3, 3, 2), zeros(2, 2, 2, 2, 2))]),
+    "FusedBatchNormV3": (lambda *v: norm(*v, training=False), [(IMAGE, zeros(2), zeros(2), zeros(3), zeros(2)), (IMAGE, zeros(2), zeros(2), zeros(2), zeros(3)), (IMAGE, zeros(2), zeros(2), zeros(1, 2), zeros(2)), (IMAGE, zeros(2), zeros(2), zeros(2), zeros(1, 2)), (IMAGE, zeros(1, 2), zeros(2), zeros(2), zeros(2))]),
+    "average": (lambda *v: norm(*v, factor=0.5), [(IMAGE, zeros(2), zeros(2), zeros(0), zeros(0)), (IMAGE, zeros(2), zeros(2), zeros(2), zeros(0))]),
+    "FusedBatchNormGrad": (norm_grad, [(IMAGE[0], IMAGE, zeros(2), zeros(2), zeros(2)), (IMAGE, IMAGE[0], zeros(2), zeros(2), zeros(2)), (IMAGE, IMAGE, zeros(2), zeros(1, 2), zeros(2)), (IMAGE, IMAGE, zeros(2), zeros(2), zeros(1, 2)), (IMAGE[:1], IMAGE, zeros(2), zeros(2), zeros(2))]),
+    "Dilation2D": (op("Dilation2D", "input", "filter", strides=[1] * 4, rates=[1] * 4, padding="SAME"), [(IMAGE[0], zeros(2, 2, 2)), (IMAGE, zeros(2, 2, 3))]),
+    "Dilation2DBackpropInput": (op("Dilation2DBackpropInput", "input", "filter", "out_backprop", strides=[1] * 4, rates=[1] * 4, padding="SAME"), [(IMAGE, zeros(2, 2, 2), IMAGE[:1]), (IMAGE, zeros(2, 2, 2), IMAGE[0])]),
+    "CTCLoss": (op("CTCLoss", "inputs", "labels_indices", "labels_values", "sequence_length"), [(zeros(5, 1, 4), longs([0, 0]), ints(0, 1), ints(5)), (zeros(5, 1, 4), longs([0, 0]), ints(0), ints(-1)), (zeros(5, 1, 4), longs([0, 0]), ints(0), ints(6))]),
+    "CTCGreedyDecoder": (op("CTCGreedyDecoder", "inputs", "sequence_length", blank_index=9), [(zeros(5, 1, 4), ints(5)), (zeros(0, 1, 4), ints(0)), (zeros(5, 1), ints(5))]),
+    "ResourceApplyAdam": (step("ResourceApplyAdam", "mv", "beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "grad"), [(zeros(), zeros(), zeros(2), zeros(), zeros(), zeros(), zeros(4, 2)), (zeros(),) * 6 + (zeros(4),), (zeros(),) * 5 + (zeros(1), zeros(4, 2))]),
+    "ResourceApplyRMSProp": (step("ResourceApplyRMSProp", ("ms", "mom"), "lr", "rho", "momentum", "epsilon", "grad"), [(zeros(2), zeros(), zeros(), zeros(), zeros(4, 2)), (zeros(), zeros(2), zeros(), zeros(), zeros(4, 2))]),
+    "ResourceApplyFtrl": (step("ResourceApplyFtrl", ("accum", "linear"), "grad", "lr", "l1", "l2", "lr_power"), [(zeros(4, 2), *rates, zeros()) for rates in RATES] + [(zeros(4, 2), zeros(), zeros(), zeros(), zeros(2))]),
+    "ResourceSparseApplyFtrl": (step("ResourceSparseApplyFtrl", ("accum", "linear"), "grad", "indices", "lr", "l1", "l2", "lr_power"), [
+        (zeros(1, 2), ints(0), np.float32(lr), np.float32(l1), np.float32(l2), np.float32(power)) for lr, l1, l2, power in ((0, 0, 0, 0), (-1, 0, 0, 0), (1, -1, 0, 0), (1, 0, -1, 0), (1, 0, 0, 1))] + [(zeros(1, 2), ints(0), *rates, zeros()) for rates in RATES[:1]]),
+    "ResourceApplyProximalAdagrad": (step("ResourceApplyProximalAdagrad", ("accum",), "lr", "l1", "l2", "grad"), [(*rates, zeros(4, 2)) for rates in RATES[:1]] + [(np.float32(lr), np.float32(l1), np.float32(l2), zeros(4, 2)) for lr, l1, l2 in ((0, 0, 0), (1, -1, 0), (1, 0, -1))]),
+    "ResourceSparseApplyMomentum": (step("ResourceSparseApplyMomentum", ("accum",), "lr", "grad", "indices", "momentum"), [(zeros(2), zeros(1, 2), ints(0), zeros()), (zeros(), zeros(1, 2), ints(4), zeros()), (zeros(), zeros(1, 2), ints(0, 1), zeros()), (zeros(), zeros(1, 3), ints(0), zeros())]),
+    "ResourceSparseApplyAdagrad": (step("ResourceSparseApplyAdagrad", ("accum",), "lr", "grad", "indices"), [(zeros(), zeros(1, 2, 1), ints(0)), (zeros(), zeros(1, 3), ints(0)), (zeros(), zeros(1, 2), ints([0]))]),
     "FloorDiv": (op("FloorDiv", "x", "y"), [(ints(1), ints(0)), (ints(1, 2, 3), ints(1, 2))]),
     "TruncateDiv": (op("TruncateDiv", "x", "y"), [(ints(1), ints(0))]),
 }

@@ -26,7 +26,6 @@ static const struct {
 } others[] = {
     {"AvgPoolGrad: orig_input_shape of zeros", "INVALID_ARGUMENT", "the window does not fit the image"},
     {"AvgPoolGrad: huge orig_input_shape", "INVALID_ARGUMENT", "the gradient's shape is checked before memory is asked for"},
-    {"DepthwiseConv2dNative: zero channels", "INVALID_ARGUMENT", "as of an empty filter"},
     {"Dilation2D: zero rates", "INVALID_ARGUMENT", "a rate of 0 has no meaning"},
     {"ExtractVolumePatches: huge ksizes", "INVALID_ARGUMENT", "TensorFlow's depth overflows to a small one"},
     {"ParallelConcat: shape that overflows", "OK", "the attribute is a hint, the shapes of the inputs decide"},
