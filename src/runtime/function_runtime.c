@@ -246,6 +246,8 @@ Error *function_check_device(KernelContext *k, Str name) {
     if (!err) err = device_name_parse(str_of(k->device->name), &own);
     if (err) return err;
     device_name_fill(&wanted, &own);
+    /* A function gives the same here as on another task. */
+    if (!str_eq(wanted.job, own.job) || wanted.replica != own.replica || wanted.task != own.task) return NULL;
     const DeviceSet *devices = session_devices(k->step->session);
     for (int i = 0; i < devices->count; i++) {
         err = device_name_parse(str_of(devices->devices[i]->name), &here);

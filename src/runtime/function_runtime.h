@@ -21,5 +21,5 @@ void function_run_in(StepContext *context, Device *device, Str name_attr_list, T
 /* Runs the function that a serialised NameAttrList names, on the kernel's device, as part of its step. args are kept until
  * done, which runs on a pool thread, never inside this call. */
 void function_run(KernelContext *k, Str name_attr_list, Tensor **args, int arg_count, FunctionDone *done, void *arg);
-/* NULL when `name`, which may leave parts out, means a device of this process, where functions can run. */
+/* Internal when `name`, which may leave parts out, means a device of this task that it does not have. */
 Error *function_check_device(KernelContext *k, Str name) MUST_CHECK;

@@ -5,8 +5,10 @@ import grpc
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
+import tensorflow.compat.v2 as tf2
 from tensorflow.core.protobuf import config_pb2
 from tensorflow.python.client import timeline
+from tensorflow.python.ops import functional_ops
 
 import training
 import wire
@@ -338,6 +340,13 @@ def test_control_flow_across_ps_and_worker(cluster, graph, version):
             want = r.run([out.name, array.name, scan.name, [g.name for g in grads], case.name], {x.name: value})
             for a, b in zip(tf.nest.flatten(got), tf.nest.flatten(want)):
                 np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+def test_a_function_may_be_called_for_another_task(cluster, graph):
+    square = tf2.function(lambda x: x * x, input_signature=[tf2.TensorSpec([], tf.float32)]).get_concrete_function()
+    out = functional_ops.remote_call(args=[tf.constant(3.0)], Tout=[tf.float32], f=square, target="/job:ps/task:0/cpu:0")
+    with training.session(cluster.target(), graph) as s:
+        assert s.run(out) == [9.0]
 
 
 @pytest.mark.parametrize("how", ["py_func", "from_generator"])
