@@ -1,6 +1,7 @@
 /* pool.c: pools, window by window. */
 #include "kernels/pool.h"
 
+#include <float.h>
 #include <string.h>
 
 #include "base/float16.h"
@@ -23,6 +24,10 @@ PoolBox pool_box(const PoolShape *s, int64_t at) {
 #define CPU_BODY "kernels/each_float_cpu.inc"
 #include "kernels/each_cpu.inc"
 #undef BODY
+
+static const uint16_t lowest_f16 = 0xfbff, lowest_bf16 = 0xff7f;
+static const float lowest_f32 = -FLT_MAX;
+static const double lowest_f64 = -DBL_MAX;
 
 #define BODY "kernels/pool.inc"
 #define HAS_LAST 1

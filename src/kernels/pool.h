@@ -8,6 +8,7 @@ typedef struct PoolShape {
     int64_t batch, channels;
     int64_t in[3], out[3], k[3], stride[3], pad[3]; /* of d, h, w; padding before */
     bool channels_first;
+    bool finite; /* maxima start at the lowest finite number, so that a NaN or -inf is none; where channels are last */
 } PoolShape;
 
 /* Where pixels are and how far apart their channels lie. */

@@ -277,6 +277,7 @@ static Error *max_run(KernelContext *k, RangeFn *range) {
     Tensor *z = kernel_output(k, 0, &out);
     if (!z) return NULL;
     job.z = z->data;
+    job.shape.finite = st.rank == 4; /* as TensorFlow's MaxPool; MaxPoolWithArgmax and MaxPool3D do otherwise */
     if (k->output_count == 1) {
         if (z->count > 0) pool_images(k, &job, range);
         return NULL;
