@@ -277,7 +277,7 @@ def windows(p):
     e.run(p)
 
 
-@program("DatasetCardinality ExperimentalDatasetCardinality ReduceDataset DatasetToSingleElement")
+@program("DatasetCardinality ExperimentalDatasetCardinality ReduceDataset DatasetToSingleElement GetElementAtIndex")
 def dataset_answers(p):
     n = p.placeholder("n", tf.int64)
     made = raw.RangeDataset(start=c64(0), stop=n, step=c64(1), **SCALAR)
@@ -288,6 +288,11 @@ def dataset_answers(p):
         "f": defined(p, [tf.int64, tf.int64], lambda s, x: s + x), "Tstate": types_list([tf.int64]), "Targuments": types_list([]), "output_types": types_list([tf.int64]),
         "output_shapes": attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(shape=[tf.TensorShape([]).as_proto()]))}, name="reduce").outputs[0]
     single = raw.DatasetToSingleElement(dataset=made, **SCALAR)[0]
+    place = p.placeholder("place", tf.int64)
+    at = [raw.GetElementAtIndex(dataset=d, index=place, **SCALAR)[0] for d in (made, raw.TakeDataset(input_dataset=made, count=c64(2), **SCALAR), endless, filtered)]
+    for element in at:
+        for index in (1, 3, 4, -1):
+            p.run([element], {n: I64(4), place: I64(index)})
     for count in (4, 1, 0):
         p.run(sizes, {n: I64(count)})
         p.run([total], {n: I64(count)})

@@ -77,6 +77,7 @@ const ShapeRow dataset_rules[] = {
     {"FixedLengthRecordDatasetV2", from_files, "* [] [] [] []"},
     {"FlatMapDataset", rule_scalar, 0},
     {"GeneratorDataset", rule_scalar, 0},
+    {"GetElementAtIndex", 0, "[] * -> @output_shapes"},
     {"GroupByReducerDataset", rule_scalar, 0},
     {"GroupByWindowDataset", rule_scalar, 0},
     {"IgnoreErrorsDataset", rule_scalar, 0},

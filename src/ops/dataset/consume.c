@@ -19,6 +19,8 @@ const OpDef dataset_consume_ops[] = {
      OP_STATEFUL},
     {"DatasetToSingleElement", "dataset: variant -> components: output_types",
      "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''", OP_STATEFUL},
+    {"GetElementAtIndex", "dataset: variant, index: int64 -> components: output_types",
+     "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
     {"ExperimentalDatasetToTFRecord", "input_dataset: variant, filename: string, compression_type: string ->", "",
      OP_STATEFUL},
     {"DatasetToTFRecord", "input_dataset: variant, filename: string, compression_type: string ->", "", OP_STATEFUL},
@@ -133,6 +135,56 @@ static Error *run_single_element(KernelContext *k) {
     return NULL;
 }
 
+/* ---- One element by its place ---- */
+
+static bool is_shuffled(const Dataset *d) {
+    if (str_starts(str_of(d->kind->name), STR("Shuffle"))) return true;
+    for (int i = 0; i < d->input_count; i++)
+        if (is_shuffled(d->inputs[i])) return true;
+    return false;
+}
+
+static Error *check_place(const Dataset *d, int64_t index) {
+    int64_t n = dataset_cardinality(d);
+    if (n == CARDINALITY_INFINITE)
+        return error_new(CODE_FAILED_PRECONDITION,
+                         "Dataset of type %sDatasetOp::Dataset has infinite cardinality, which does not support random "
+                         "access.",
+                         d->kind->name);
+    if (n == CARDINALITY_UNKNOWN || is_shuffled(d))
+        return error_unimplemented("Random access is not implemented for dataset %sDatasetOp::Dataset", d->kind->name);
+    if (index < 0 || index >= n)
+        return error_new(CODE_OUT_OF_RANGE, "Index out of range [0, %lld):%lld", (long long)n, (long long)index);
+    return NULL;
+}
+
+/* Walks there: those before it are made and dropped. */
+static void element_at(KernelContext *k, void *arg) {
+    Walk w = {0};
+    Dataset *d = NULL;
+    bool end = false;
+    int64_t index = 0;
+    (void)arg;
+    Error *err = kernel_int64(k, 1, "index", &index);
+    if (!err) err = kernel_dataset(k, 0, &d);
+    if (!err) err = check_place(d, index);
+    if (!err) err = walk_begin(k, 0, &w);
+    Tensor **element = tuple_new(w.count);
+    for (int64_t i = 0; !err && !end && i <= index; i++) {
+        tuple_clear(element, w.count);
+        err = iterator_next(w.it, &w.context, element, &end);
+    }
+    if (!err && end) err = error_new(CODE_OUT_OF_RANGE, "The dataset ended before index %lld", (long long)index);
+    if (!err) err = set_outputs(k, element, w.count);
+    tuple_free(element, w.count);
+    walk_end(k, &w, err);
+}
+
+static Error *run_element_at(KernelContext *k) {
+    kernel_block(k, element_at, NULL);
+    return NULL;
+}
+
 /* ---- To a file ---- */
 
 static Error *write_records(Walk *w, RecordWriter *writer) {
@@ -235,6 +287,7 @@ static Error *run_cardinality(KernelContext *k) {
 const KernelDef dataset_consume_cpu[] = {
     {"ReduceDataset", .run = run_reduce, .flags = KERNEL_DEFERS},
     {"DatasetToSingleElement", .run = run_single_element, .flags = KERNEL_DEFERS},
+    {"GetElementAtIndex", .run = run_element_at, .flags = KERNEL_DEFERS},
     {"DatasetToTFRecord", .run = run_to_tfrecord, .flags = KERNEL_DEFERS},
     {"ExperimentalDatasetToTFRecord", .run = run_to_tfrecord, .flags = KERNEL_DEFERS},
     {"DatasetCardinality", .run = run_cardinality},
