@@ -364,6 +364,11 @@ def ctc_loss(c):
     yield Call(c.values((5, 2, 4)), indices, labels, np.array([1, 1], I32), grad=False)
     yield Call(c.values((5, 2, 4)), indices, labels, np.array([1, 1], I32), ignore_longer_outputs_than_inputs=True, grad=False)
     yield Call(c.values((5, 2, 4)), indices, np.array([1, 1, 0], I32), np.array([5, 4], I32), preprocess_collapse_repeated=True, grad=False)
+    for ignore in (False, True):
+        more = dict(ignore_longer_outputs_than_inputs=ignore, grad=False)
+        yield Call(c.values((5, 2, 4)), indices, np.array([1, 1, 0], I32), np.array([1, 4], I32), preprocess_collapse_repeated=True, **more)
+        yield Call(c.values((5, 2, 4)), indices, np.array([1, 3, 0], I32), np.array([1, 4], I32), **more)
+        yield Call(c.values((5, 2, 4)), indices[:2], labels[:2], np.array([5, 4], I32), **more)
 
 
 @cases("CTCGreedyDecoder")

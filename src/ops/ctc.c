@@ -170,8 +170,9 @@ static Error *collect_labels(LossJob *job, const Tensor *indices, const Tensor *
         err = clean_labels(job, b, tensor_i32(values) + at, end - at, job->labels + job->starts[b], &n);
         if (err) return err;
         int32_t time = tensor_i32(job->lengths)[b];
-        if (end == at && !job->s->ignore_longer)
+        if (end == at && !(job->s->blank_first && job->s->ignore_longer))
             return error_invalid("Labels length is zero in batch %lld", (long long)b);
+        if (end - at > time) n = end - at; /* longer than its input as it was given, although shorter now: no loss */
         if (n > time && !job->s->ignore_longer)
             return error_invalid(
                 "Not enough time for target transition sequence (required: %lld, available: %d)%lldYou can turn "
