@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "cluster/codec.h"
 #include "cluster/master.h"
+#include "cluster/run_message.h"
 #include "cluster/services.h"
 #include "cluster/worker_service.h"
 #include "proto/master.pb-c.h"
@@ -116,39 +117,28 @@ static void list_devices(void *arg, ServerCall *call) {
 
 /* ---- Steps ---- */
 
-/* The names and tensors of a RunStep request, decoded. */
-typedef struct DecodedRun {
-    Str *names;
-    Tensor **feeds;
-    size_t feed_count;
-    RunRequest request;
-} DecodedRun;
-
-static Error *decode_run(const Pb__RunStepRequest *r, DecodedRun *d) {
-    *d = (DecodedRun){.names = xcalloc(r->n_feed + r->n_fetch + r->n_target, sizeof *d->names), .feeds = xcalloc(r->n_feed, sizeof *d->feeds), .feed_count = r->n_feed};
-    Str *fetches = d->names + r->n_feed, *targets = fetches + r->n_fetch;
-    for (size_t i = 0; i < r->n_fetch; i++) fetches[i] = str_of(r->fetch[i]);
-    for (size_t i = 0; i < r->n_target; i++) targets[i] = str_of(r->target[i]);
-    d->request.signature = (RunSignature){d->names, fetches, targets, (int)r->n_feed, (int)r->n_fetch, (int)r->n_target};
-    d->request.feeds = d->feeds;
-    if (r->options) {
-        d->request.trace = r->options->trace_level > 0;
-        d->request.partition_graphs = r->options->output_partition_graphs;
-        d->request.timeout_ms = r->options->timeout_in_ms;
-        if (r->options->experimental) d->request.collective_graph_key = r->options->experimental->collective_graph_key;
-    }
-    for (size_t i = 0; i < r->n_feed; i++) {
-        d->names[i] = str_of(r->feed[i]->name);
-        Error *err = tensor_proto_decode(codec_str(r->feed[i]->tensor), &d->feeds[i]);
-        if (err) return error_wrap(err, "feed %s", r->feed[i]->name);
-    }
+static Error *decode_options(Str bytes, RunRequest *out) {
+    if (!bytes.len) return NULL;
+    Pb__RunOptions *options = pb__run_options__unpack(NULL, bytes.len, (const uint8_t *)bytes.ptr);
+    if (!options) return error_invalid("Malformed RunOptions");
+    out->trace = options->trace_level > 0;
+    out->partition_graphs = options->output_partition_graphs;
+    out->timeout_ms = options->timeout_in_ms;
+    if (options->experimental) out->collective_graph_key = options->experimental->collective_graph_key;
+    pb__run_options__free_unpacked(options, NULL);
     return NULL;
 }
 
-static void decoded_clear(DecodedRun *d) {
-    for (size_t i = 0; i < d->feed_count; i++) tensor_unref(d->feeds[i]);
-    free(d->feeds);
-    free(d->names);
+/* `feeds` has room for what the message feeds. */
+static Error *decode_run(const RunMessage *m, Tensor **feeds, RunRequest *out) {
+    out->signature = (RunSignature){m->feeds, m->fetches, m->targets, m->feed_count, m->fetch_count, m->target_count};
+    out->feeds = feeds;
+    Error *err = decode_options(m->options, out);
+    for (int i = 0; !err && i < m->feed_count; i++) {
+        err = tensor_proto_decode(m->feed_protos[i], &feeds[i]);
+        if (err) err = error_wrap(err, "feed %.*s", STR_ARG(m->feeds[i]));
+    }
+    return err;
 }
 
 static void add_metadata(Message *m, uint32_t field, const RunReply *reply) {
@@ -179,53 +169,55 @@ static void reply_with_error(ServerCall *call, Error *err, bool in_body) {
 typedef struct RunStepCall {
     Services *services;
     ServerCall *call;
-    Pb__RunStepRequest *request;
+    RunMessage message; /* in the bytes of the call */
     MasterSession *session;
-    DecodedRun run;
+    Tensor **feeds;
+    RunRequest request;
     RunReply reply;
 } RunStepCall;
 
 /* Answers and frees. */
 static void run_step_done(void *arg, Error *err) {
     RunStepCall *c = arg;
-    const Pb__RunStepRequest *request = c->request;
+    for (int i = 0; c->feeds && i < c->message.feed_count; i++) tensor_unref(c->feeds[i]);
+    free(c->feeds);
     if (err) {
-        reply_with_error(c->call, err, request->store_errors_in_response_body);
+        reply_with_error(c->call, err, c->message.store_errors_in_response_body);
     } else {
         Message m = {0};
-        for (int i = 0; i < c->reply.fetch_count; i++) codec_add_named_tensor(&m, 1, str_of(request->fetch[i]), c->reply.fetches[i]);
+        for (int i = 0; i < c->reply.fetch_count; i++) codec_add_named_tensor(&m, 1, c->message.fetches[i], c->reply.fetches[i]);
         add_metadata(&m, 2, &c->reply);
         server_call_reply(c->call, &m);
     }
     run_reply_clear(&c->reply);
-    decoded_clear(&c->run);
+    run_message_clear(&c->message);
     master_session_unref(c->session);
-    service_free(c->request);
     free(c);
 }
 
 static void run_step_and_wait(void *arg) {
     RunStepCall *c = arg;
-    Error *err = *c->request->partial_run_handle
-                     ? master_session_partial_run(c->session, str_of(c->request->partial_run_handle), &c->run.request, c->call, &c->reply)
-                     : master_session_run(c->session, &c->run.request, c->call, &c->reply);
+    Str partial = c->message.partial_run_handle;
+    Error *err = partial.len ? master_session_partial_run(c->session, partial, &c->request, c->call, &c->reply)
+                             : master_session_run(c->session, &c->request, c->call, &c->reply);
     run_step_done(c, err);
 }
 
 /* Steps that are known and plain run from here to their end on the threads that read the messages; others get a thread that waits. */
 static void run_step(void *arg, ServerCall *call) {
-    Pb__RunStepRequest *request = service_request(call, &pb__run_step_request__descriptor);
-    if (!request) return;
     Services *services = arg;
     RunStepCall *c = xcalloc(1, sizeof *c);
-    *c = (RunStepCall){.services = services, .call = call, .request = request};
-    Error *err = master_fresh_request_id(services->master, request->request_id) ? NULL : twice("RunStep");
-    if (!err) err = master_find_session(services->master, str_of(request->session_handle), &c->session);
-    if (!err) err = decode_run(request, &c->run);
+    *c = (RunStepCall){.services = services, .call = call};
+    RunMessage *m = &c->message;
+    Error *err = run_message_read(server_call_request(call), m);
+    if (!err && !master_fresh_request_id(services->master, m->request_id)) err = twice("RunStep");
+    if (!err) err = master_find_session(services->master, m->session_handle, &c->session);
+    if (!err && m->feed_count) c->feeds = xcalloc((size_t)m->feed_count, sizeof *c->feeds);
+    if (!err) err = decode_run(m, c->feeds, &c->request);
     if (err)
         run_step_done(c, err);
-    else if (!transport_thread_is_spare() || *request->partial_run_handle ||
-             !master_session_start(c->session, &c->run.request, call, &c->reply, run_step_done, c))
+    else if (!transport_thread_is_spare() || m->partial_run_handle.len ||
+             !master_session_start(c->session, &c->request, call, &c->reply, run_step_done, c))
         threadpool_post(services->serve, run_step_and_wait, c);
 }
 

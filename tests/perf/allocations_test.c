@@ -184,8 +184,8 @@ static void steps_of_a_ps_and_a_worker(void **state) {
     cluster_start_task(c, 0);
     cluster_start_task(c, 1);
     const ClientSessionOptions worker = {.target = STR("grpc://127.0.0.1:2002"), .transport = c->client};
-    expect_at_most("an empty step, called", blocks_of(no_op, &worker), 19, 30);
-    expect_at_most("a push to the ps", blocks_of(push, &worker), 52, 84);
+    expect_at_most("an empty step, called", blocks_of(no_op, &worker), 13, 30);
+    expect_at_most("a push to the ps", blocks_of(push, &worker), 45, 84);
     cluster_free(c);
 }
 
@@ -198,7 +198,7 @@ static void steps_over_a_socket(void **state) {
     expect_ok(cluster_spec_add(&cluster, STR("worker"), 0, STR("127.0.0.1:0")));
     expect_ok(transport_grpc_new(NULL, &transport));
     expect_ok(server_start(&(ServerConfig){.cluster = &cluster, .job = STR("worker"), .threads = 2}, transport, &server));
-    expect_at_most("an empty step over a socket", blocks_of(no_op, &(ClientSessionOptions){.target = server_target(server)}), 50, 62);
+    expect_at_most("an empty step over a socket", blocks_of(no_op, &(ClientSessionOptions){.target = server_target(server)}), 44, 62);
     server_stop(server, 0);
     cluster_spec_clear(&cluster);
 }
