@@ -142,7 +142,7 @@ static Error *read_group(Message *reply, Group **out) {
         GroupMember *members = xcalloc(n, sizeof *members);
         for (size_t i = 0; i < n; i++) {
             const Pb__DeviceAttributes *d = r->device_attributes[i];
-            members[i] = (GroupMember){d->name, str_dup(device_task_text(str_of(d->name))), d->incarnation, d->memory_limit};
+            members[i] = (GroupMember){d->name, str_dup(device_task_text(str_of(d->name))), d->incarnation, d->memory_limit, false};
         }
         *out = group_new(r->group_key, str_of(r->device_type), members, (int)n);
         for (size_t i = 0; i < n; i++) free(members[i].task);
@@ -176,6 +176,7 @@ static void join_group(void *self, Rendezvous *r, const GroupJoin *join, GroupDo
     if (!channel) {
         GroupJoin here = *join;
         here.session = s;
+        here.asks_again = true;
         c->table = worker_session_groups(s);
         group_table_join(c->table, &here, group_here, c);
         await_table(c);
@@ -191,6 +192,7 @@ static void join_group(void *self, Rendezvous *r, const GroupJoin *join, GroupDo
     Pb__CompleteGroupRequest request = PB__COMPLETE_GROUP_REQUEST__INIT;
     request.group_key = join->key;
     request.group_size = join->size;
+    request.asks_again = true;
     request.device_type = type;
     request.device_attributes = &device;
     call_leader(c, channel, "/tensorflow.WorkerService/CompleteGroup", &request.base, group_answered);

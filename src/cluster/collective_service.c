@@ -126,7 +126,7 @@ void collective_service_group(void *arg, ServerCall *call) {
     LeaderWait *w = wait_begin(arg, call, r, r->group_key);
     Str device = str_of(r->device_attributes->name);
     GroupJoin join = {.key = r->group_key, .size = r->group_size, .device_type = str_of(r->device_type), .device = device, .task = device_task_text(device),
-                      .incarnation = r->device_attributes->incarnation, .memory_limit = r->device_attributes->memory_limit};
+                      .incarnation = r->device_attributes->incarnation, .memory_limit = r->device_attributes->memory_limit, .asks_again = r->asks_again};
     group_table_join(w->groups, &join, group_complete, w);
     wait_on(w);
 }

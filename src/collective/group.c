@@ -27,7 +27,7 @@ static int by_device(const void *a, const void *b) {
 }
 
 GroupMember group_member_copy(const GroupMember *m) {
-    return (GroupMember){xstrdup(m->device), xstrdup(m->task), m->incarnation, m->memory_limit};
+    return (GroupMember){xstrdup(m->device), xstrdup(m->task), m->incarnation, m->memory_limit, m->asks_again};
 }
 
 void group_member_clear(GroupMember *m) {

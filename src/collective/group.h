@@ -10,6 +10,7 @@ typedef struct GroupMember {
     char *device, *task; /* "/job:worker/replica:0/task:1/device:CPU:0" and its task */
     uint64_t incarnation;
     int64_t memory_limit;
+    bool asks_again; /* in every session (Rill's tasks), not once for all (TensorFlow's) */
 } GroupMember;
 
 /* Complete and immutable; shared by reference. */

@@ -156,7 +156,7 @@ static void add_member(GroupEntry *e, const GroupJoin *j) {
         return;
     }
     e->members = xrealloc(e->members, sizeof *e->members * (size_t)(e->count + 1));
-    e->members[e->count++] = (GroupMember){str_dup(j->device), str_dup(j->task), j->incarnation, j->memory_limit};
+    e->members[e->count++] = (GroupMember){str_dup(j->device), str_dup(j->task), j->incarnation, j->memory_limit, j->asks_again};
 }
 
 static void add_session(GroupEntry *e, const void *session) {
@@ -259,6 +259,33 @@ char *group_table_waits_for(GroupTable *t, int32_t key) {
     return text.len ? strbuf_detach(&text) : NULL;
 }
 
+/* What members said that will say it again; false when nobody else has said anything. */
+static bool forget_words(const Group *g, Instance *i) {
+    for (int rank = 0; rank < g->size; rank++) {
+        if (!i->known[rank] || !g->members[rank].asks_again) continue;
+        i->known[rank] = false;
+        i->known_count--;
+        if (i->source_rank == rank) i->source_rank = -1;
+    }
+    return i->known_count > 0;
+}
+
+/* The instances that end with the last session: those that somebody waits for, and those of which nothing is left to know. */
+static Instance *take_ended(GroupEntry *e) {
+    Instance *ended = NULL;
+    for (Instance **link = &e->instances; *link;) {
+        Instance *i = *link;
+        if (!i->waiters && e->group && forget_words(e->group, i)) {
+            link = &i->next;
+            continue;
+        }
+        *link = i->next;
+        i->next = ended;
+        ended = i;
+    }
+    return ended;
+}
+
 void group_table_session_closed(GroupTable *t, const void *session) {
     Instance *gone = NULL;
     size_t at = 0;
@@ -270,11 +297,10 @@ void group_table_session_closed(GroupTable *t, const void *session) {
             if (e->sessions[i] != session) continue;
             e->sessions[i] = e->sessions[--e->session_count];
             if (e->session_count) break;
-            Instance **end = &e->instances;
+            Instance *ended = take_ended(e), **end = &ended;
             while (*end) end = &(*end)->next;
             *end = gone;
-            gone = e->instances;
-            e->instances = NULL;
+            gone = ended;
             break;
         }
     }

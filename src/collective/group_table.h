@@ -4,7 +4,8 @@
    kind, type and shape, which must agree, and for a broadcast who is the source.
 
    A server outlives the programs that use it, and each program counts its keys from one. So a group is kept for good only while a session of this task
-   has joined it; after that a member that does not fit begins a new group under the same key, where otherwise it would be told that it does not fit. */
+   has joined it; after that a member that does not fit begins a new group under the same key, where otherwise it would be told that it does not fit.
+   What TensorFlow's tasks said of broadcasts is kept as long as the group: they say it once, whatever sessions come and go. */
 #pragma once
 #include "base/error.h"
 #include "collective/group.h"
@@ -23,6 +24,7 @@ typedef struct GroupJoin {
     Str device, task;
     uint64_t incarnation;
     int64_t memory_limit;
+    bool asks_again; /* says in every session what it does in a broadcast */
     const void *session; /* (optional) of this task */
 } GroupJoin;
 

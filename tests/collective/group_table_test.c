@@ -34,6 +34,7 @@ static Told joins(GroupTable *t, int device, int size, uint64_t incarnation, con
     Told got = {0};
     GroupJoin j = join_of(device, size, incarnation);
     j.session = session;
+    j.asks_again = session != NULL;
     group_table_join(t, &j, told, &got);
     assert_int_equal(got.calls, 1);
     return got;
@@ -42,6 +43,7 @@ static Told joins(GroupTable *t, int device, int size, uint64_t incarnation, con
 static void waits(GroupTable *t, int device, int size, uint64_t incarnation, const void *session, Told *got) {
     GroupJoin j = join_of(device, size, incarnation);
     j.session = session;
+    j.asks_again = session != NULL;
     group_table_join(t, &j, told, got);
     assert_int_equal(got->calls, 0);
 }
@@ -206,6 +208,25 @@ static void a_broadcast_has_one_source(void **state) {
     group_table_free(t);
 }
 
+static void who_says_it_once_is_remembered(void **state) {
+    (void)state;
+    int sessions[2] = {0};
+    GroupTable *t = table_of_two(&sessions[0]);
+    InstanceJoin first = instance(0, COLLECTIVE_BROADCAST, DT_FLOAT, 4, false);
+    Told got = {0};
+    group_table_instance(t, &first, told_instance, &got);
+    expect_ok(agree(t, instance(1, COLLECTIVE_BROADCAST, DT_FLOAT, 4, true)));
+    assert_int_equal(got.source_rank, 1);
+    group_table_session_closed(t, &sessions[0]);
+    group_unref(joins(t, 0, 2, 1, &sessions[1]).group);
+    Told again = {0};
+    group_table_instance(t, &first, told_instance, &again);
+    assert_int_equal(again.calls, 1);
+    assert_null(again.err);
+    assert_int_equal(again.source_rank, 1);
+    group_table_free(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_group_is_told_to_all_in_the_order_of_tasks),
@@ -215,6 +236,7 @@ int main(void) {
         cmocka_unit_test(who_gives_up_is_no_member_any_more),
         cmocka_unit_test(instances_must_agree),
         cmocka_unit_test(a_broadcast_has_one_source),
+        cmocka_unit_test(who_says_it_once_is_remembered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
