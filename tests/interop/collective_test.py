@@ -178,10 +178,12 @@ class Worker:
 
 @pytest.mark.parametrize("kinds", [["rill", "rill"], ["rill", "tf"], ["tf", "rill"]], ids=["rill", "rill_leads", "tf_leads"])
 def test_workers_with_sessions_of_their_own(start_cluster, kinds):
-    """Masters agree on step ids by the key of the graph or that of the client; a session that is made anew goes on."""
+    """Masters agree on step ids by the key of the graph or that of the client; a session that is made anew goes on.
+
+    (TensorFlow keeps the key of the first run of a signature, so each key has sessions of its own.)"""
     cluster = start_cluster({"worker": kinds}, tf_environment=LEADERS)
-    a, b = Worker(cluster, 0), Worker(cluster, 1)
     for options in (None, keyed(77)):
+        a, b = Worker(cluster, 0), Worker(cluster, 1)
         for step in range(5):
             got = in_threads(lambda: a.run([step, 1], options), lambda: b.run([10, step], options))
             assert [list(g) for g in got] == [[10 + step, 1 + step]] * 2
@@ -189,6 +191,8 @@ def test_workers_with_sessions_of_their_own(start_cluster, kinds):
         b = Worker(cluster, 1)
         got = in_threads(lambda: a.run([1, 2], options), lambda: b.run([3, 4], options))
         assert [list(g) for g in got] == [[4, 6]] * 2
+        a.session.close()
+        b.session.close()
 
 
 def test_devices_of_one_task(start_cluster, tensorflow_results):

@@ -70,7 +70,10 @@ def generator_steps(target, device):
     """A tf.random.Generator, whose state is a variable on a task, drawn from in two steps, one after a reset and a skip."""
     with tf.Graph().as_default() as g, tf.device(device):
         tf.enable_resource_variables()
-        random = tf.random.Generator.from_seed(7)
+        try:
+            random = tf.random.Generator.from_seed(7)
+        finally:
+            tf.disable_resource_variables()
         drawn = []
         for draw in (lambda: random.normal([9]), lambda: random.uniform([4, 3], -1, 5), lambda: random.uniform([6], 3, 90, tf.int32),
                      lambda: random.uniform_full_int([5], tf.uint64), lambda: random.truncated_normal([7], dtype=tf.float64),
