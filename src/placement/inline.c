@@ -47,7 +47,21 @@ static Error *copy_body_node(Lowerer *l, const Node *n, const Node *caller, Str 
     return NULL;
 }
 
-/* Joins the copied nodes. A node that would start by itself waits for `gate`, so that it runs only in its branch or iteration. */
+/* A value that is there in every iteration from its beginning, also in the last one, which has only a condition. */
+static bool is_constant_of_loop(Output o) {
+    Str value;
+    bool yes = false;
+    return node_is(o.node, "Enter") && node_attr(o.node, "is_constant", &value) && attr_bool(value, &yes) && yes;
+}
+
+static bool starts_by_itself(const Node *n) {
+    bool waits = n->control_count > 0;
+    for (int i = 0; !waits && i < n->input_count; i++) waits = !is_constant_of_loop(n->inputs[i]);
+    return !waits;
+}
+
+/* Joins the copied nodes. A node that would start by itself waits for `gate`, so that it runs only in its branch or iteration, and so that a task that has
+   nothing else of a loop is told of every iteration. */
 static void link_body(Lowerer *l, const FunctionBody *body, Node **copies, const Output *args, Node *gate) {
     for (int i = 0; i < body->graph->node_count; i++) {
         const Node *n = body->graph->nodes[i];
@@ -65,7 +79,7 @@ static void link_body(Lowerer *l, const FunctionBody *body, Node **copies, const
         copy->input_count = n->input_count;
         for (int j = 0; j < n->control_count; j++)
             if (copy_of(copies, n->controls[j])) node_add_control(l->g, copy, copy_of(copies, n->controls[j]));
-        if (gate && copy->input_count == 0 && copy->control_count == 0) node_add_control(l->g, copy, gate);
+        if (gate && starts_by_itself(copy)) node_add_control(l->g, copy, gate);
     }
 }
 

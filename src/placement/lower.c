@@ -73,7 +73,7 @@ static Error *lower_one(Lowerer *l, Pending p) {
         case CALL: return lower_call(l, p.node, p.gate, p.depth);
         case IF: return lower_if(l, p.node, p.depth);
         case CASE: return lower_case(l, p.node, p.depth);
-        case WHILE: return lower_while(l, p.node, p.depth);
+        case WHILE: return lower_while(l, p.node, p.gate, p.depth);
         case NOT_FUNCTIONAL: break;
     }
     return NULL;

@@ -11,7 +11,7 @@ typedef struct LoopParts {
     int first; /* a variable that goes round, to hang control edges on; -1 when there is none */
 } LoopParts;
 
-static Error *add_enters(Lowerer *l, Node *n, LoopParts *p) {
+static Error *add_enters(Lowerer *l, Node *n, LoopParts *p, Node *enclosing) {
     Str value, parallel = {NULL, 0};
     if (node_attr(n, "parallel_iterations", &value)) parallel = value;
     Node *gate;
@@ -26,7 +26,8 @@ static Error *add_enters(Lowerer *l, Node *n, LoopParts *p) {
         node_add_attr(l->g, p->enters[i], STR("is_constant"), attr_make_bool(l->g->arena, p->constant[i]));
         if (parallel.ptr) node_add_attr(l->g, p->enters[i], STR("parallel_iterations"), parallel);
         node_set_inputs(l->g, p->enters[i], &n->inputs[i], 1);
-        if (gate) node_add_control(l->g, p->enters[i], gate);
+        Node *start = gate ? gate : p->constant[i] ? enclosing : NULL; /* a constant of the loop around this one would start by itself */
+        if (start) node_add_control(l->g, p->enters[i], start);
         err = node_resolve(l->g, p->enters[i]);
     }
     return err;
@@ -72,7 +73,7 @@ static Error *add_loop_body(Lowerer *l, Node *n, LoopParts *p, Node *loop_cond, 
     return err;
 }
 
-Error *lower_while(Lowerer *l, Node *n, int depth) {
+Error *lower_while(Lowerer *l, Node *n, Node *enclosing, int depth) {
     Str cond, body, value;
     if (!node_attr(n, "cond", &value) || !attr_func(value, &cond) || !node_attr(n, "body", &value) || !attr_func(value, &body))
         return error_invalid("{{node %.*s}} lacks a condition or a body", STR_ARG(n->name));
@@ -87,7 +88,7 @@ Error *lower_while(Lowerer *l, Node *n, int depth) {
                    .results = arena_calloc(a, count, sizeof(Output)),
                    .constant = arena_calloc(a, count, sizeof(bool)),
                    .first = -1};
-    Error *err = add_enters(l, n, &p);
+    Error *err = add_enters(l, n, &p, enclosing);
     if (!err && p.first < 0) return error_unimplemented("{{node %.*s}} has no loop variable that changes", STR_ARG(n->name));
     if (!err) err = add_loop_merges(l, n, &p);
     Inlined test = {0};

@@ -61,4 +61,4 @@ void lowerer_bypass_replaced(Lowerer *l);
 /* One kind of functional node each. */
 Error *lower_if(Lowerer *l, Node *n, int depth) MUST_CHECK;
 Error *lower_case(Lowerer *l, Node *n, int depth) MUST_CHECK;
-Error *lower_while(Lowerer *l, Node *n, int depth) MUST_CHECK;
+Error *lower_while(Lowerer *l, Node *n, Node *enclosing, int depth) MUST_CHECK; /* `enclosing`: the gate of the body it is in, or NULL */

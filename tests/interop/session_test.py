@@ -342,6 +342,30 @@ def test_control_flow_across_ps_and_worker(cluster, graph, version):
                 np.testing.assert_allclose(a, b, rtol=1e-5)
 
 
+def test_a_loop_uses_what_another_task_holds(cluster, graph):
+    """In the bodies of loops that are functions: a variable, read in every iteration; a queue, of which no more is taken than there are iterations."""
+    tf.enable_control_flow_v2()
+    try:
+        with tf.device("/job:ps/task:0"):
+            v = tf.get_variable("v", initializer=3.0, use_resource=True)
+            queue = tf.FIFOQueue(10, tf.float32, shapes=[()])
+        with tf.device("/job:worker/task:0"):
+            mapped = tf.map_fn(lambda e: e + v, tf.constant([1.0, 2.0, 3.0]))
+            nested = tf.while_loop(lambda i, _: i < 2, lambda i, t: (i + 1, tf.while_loop(lambda j, _: j < 3, lambda j, u: (j + 1, u + v), [0, t])[1]), [0, 0.0])[1]
+            taken = tf.while_loop(lambda i, _: i < 4, lambda i, t: (i + 1, t + queue.dequeue()), [0, 0.0])[1]
+            slope = tf.gradients(tf.reduce_sum(mapped * mapped), v)
+    finally:
+        tf.disable_control_flow_v2()
+    with training.session(cluster.target(), graph) as s:
+        s.run(v.initializer)
+        assert list(s.run(mapped)) == [4.0, 5.0, 6.0]
+        assert s.run(nested) == 18.0
+        assert s.run(slope) == [30.0]
+        s.run(queue.enqueue_many([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]))
+        assert s.run(taken) == 10.0
+        assert s.run(queue.size()) == 2
+
+
 def test_a_function_may_be_called_for_another_task(cluster, graph):
     square = tf2.function(lambda x: x * x, input_signature=[tf2.TensorSpec([], tf.float32)]).get_concrete_function()
     out = functional_ops.remote_call(args=[tf.constant(3.0)], Tout=[tf.float32], f=square, target="/job:ps/task:0/cpu:0")
