@@ -27,7 +27,7 @@ typedef struct Member {
 static void party_begin(Party *p, int size, int64_t in_count, int64_t out_count) {
     *p = (Party){.rendezvous = rendezvous_new(1, NULL, NULL), .pool = threadpool_new("test", 2)};
     GroupMember members[MAX_MEMBERS];
-    for (int i = 0; i < size; i++) members[i] = (GroupMember){xasprintf("/job:w/replica:0/task:0/device:CPU:%d", i), xstrdup("/job:w/replica:0/task:0"), 1, 0};
+    for (int i = 0; i < size; i++) members[i] = (GroupMember){xasprintf("/job:w/replica:0/task:0/device:CPU:%d", i), xstrdup("/job:w/replica:0/task:0"), 1, 0, true};
     p->group = group_new(1, STR("CPU"), members, size);
     latch_init(&p->latch, size);
     Shape in = shape_vector(in_count), out = shape_vector(out_count);
