@@ -161,6 +161,20 @@ def in_threads(*calls):
     return results
 
 
+open_sessions = []
+
+
+@pytest.fixture(autouse=True)
+def closed_sessions(start_cluster):
+    """Sessions end while their tasks live: TensorFlow's client waits for ever for a task that is gone when a session is collected."""
+    yield
+    while open_sessions:
+        try:
+            open_sessions.pop().close()
+        except tf.errors.OpError:
+            pass  # its task has been another one since
+
+
 class Worker:
     """The program of one worker: an all-reduce of a fed vector, on its own device."""
 
@@ -171,6 +185,7 @@ class Worker:
             self.sum = collective_ops.all_reduce(self.x, group_size, 1, 1, **more)
         self.session = tf.Session(cluster.target(index=task), graph=self.graph,
                                   config=config(filters=["/job:worker/task:%d" % task] if filters else []))
+        open_sessions.append(self.session)
 
     def run(self, value, options=None):
         return self.session.run(self.sum, {self.x: value}, options=options)
