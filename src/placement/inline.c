@@ -54,9 +54,10 @@ static bool is_constant_of_loop(Output o) {
     return node_is(o.node, "Enter") && node_attr(o.node, "is_constant", &value) && attr_bool(value, &yes) && yes;
 }
 
-static bool starts_by_itself(const Node *n) {
-    bool waits = n->control_count > 0;
-    for (int i = 0; !waits && i < n->input_count; i++) waits = !is_constant_of_loop(n->inputs[i]);
+/* Whether nothing says when `copy` may start. Only what `n` takes of its caller counts: loops of the body itself are of other frames. */
+static bool starts_by_itself(const Node *n, const Node *copy) {
+    bool waits = copy->control_count > 0;
+    for (int i = 0; !waits && i < n->input_count; i++) waits = !node_is(n->inputs[i].node, "_Arg") || !is_constant_of_loop(copy->inputs[i]);
     return !waits;
 }
 
@@ -79,7 +80,7 @@ static void link_body(Lowerer *l, const FunctionBody *body, Node **copies, const
         copy->input_count = n->input_count;
         for (int j = 0; j < n->control_count; j++)
             if (copy_of(copies, n->controls[j])) node_add_control(l->g, copy, copy_of(copies, n->controls[j]));
-        if (gate && starts_by_itself(copy)) node_add_control(l->g, copy, gate);
+        if (gate && starts_by_itself(n, copy)) node_add_control(l->g, copy, gate);
     }
 }
 
