@@ -69,7 +69,8 @@ def bold(text, reached):
 
 
 def ratio_cell(r, least):
-    return bold("%.2f (%.2f–%.2f)" % (r["median"], r["least"], r["most"]), least is not None and r["median"] >= least)
+    text = "%.2f (%.2f–%.2f)" if r["least"] >= 0.05 else "%.2g (%.2g–%.2g)"
+    return bold(text % (r["median"], r["least"], r["most"]), least is not None and r["median"] >= least)
 
 
 def own_cell(row):
@@ -102,7 +103,7 @@ def target_cell(row):
 def cpu_cell(row):
     if "cpu" not in row:
         return "–"
-    text = " / ".join(duration(c["median"]) for c in row["cpu"].values())
+    text = " / ".join(duration(c["median"]) for c in (row["cpu"][p] for p in PEERS if p in row["cpu"]) if c["median"])
     ratio, least = targets.cpu_ratio(row), targets.aims(row["key"]).get("cpu")
     if ratio:
         text += " = " + bold("1/%.1f" % ratio, least is not None and ratio >= least)
@@ -115,10 +116,8 @@ def remarks(row):
 
 
 def table(rows):
-    peers, compared = [], []
-    for row in rows:
-        peers += [p for p in row["costs"] if p not in peers and p != "rill"]
-        compared += [p for p in row["ratios"] if p not in compared]
+    peers = [p for p in PEERS if p != "rill" and any(p in row["costs"] for row in rows)]
+    compared = [p for p in PEERS if any(p in row["ratios"] for row in rows)]
     with_cpu = any("cpu" in r for r in rows)
     head = ["", "target"] + ["ratio to " + PEERS[p] for p in compared] + ["Rill"] + [PEERS[p] for p in peers] + (["CPU: Rill / TensorFlow"] if with_cpu else []) + [""]
     lines = ["| %s |" % " | ".join(head), "|---|" + "---:|" * (len(head) - 2) + "---|"]
