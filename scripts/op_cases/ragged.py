@@ -128,6 +128,11 @@ def segment_join(c):
     yield Call(words, np.array([1, -1, 1, 0], i), np.array(2, n))
     yield Call(words, np.array([1, 0, 1, 5], i), np.array(3, n))
     yield Call(words.reshape(2, 2), np.array([1, 0], i), np.array(2, n))
+    for ids in ([], [0, 1, 0], [[0, 1], [1, 0], [0, 0]], [[[0]]], 0):
+        yield Call(words.reshape(2, 2), np.array(ids, i), np.array(2, n))
+    yield Call(words, np.array([0, 0, 0, 0], i), np.array(-1, n))
+    yield Call(words, np.array([0, 0, 0, 0], i), np.array([1], n))
+    yield Call(words[:0], np.array([], i), np.array(3, n))
 
 
 @cases("RngSkip", gradient=False)

@@ -22,6 +22,7 @@ def one_string(c):
     yield Call(np.zeros((0, 2), object))
     if c.op in ("StringLower", "StringUpper"):
         yield Call(s("ÀÉß", "Straße"), encoding="utf-8")
+        yield Call(s("İI", "Σας", "ıi", "ǆ", "ﬁ", "ŉ", b"\xffAb\xc3", b"a\x00B"), encoding="utf-8")
     if c.op == "StringLength":
         yield Call(s("ÀÉß", "日本"), unit="UTF8_CHAR")
 
@@ -42,6 +43,8 @@ def reduce_join(c):
     yield Call(m, np.array(1, np.int32), keep_dims=True)
     yield Call(m, np.array([2], np.int32))
     yield Call(m, np.array([0, 0], np.int32))
+    yield Call(m, np.array([[0], [1]], np.int32), separator="+")
+    yield Call(m, np.array(-3, np.int32))
     yield Call(np.zeros((0, 2), object), np.array([0], np.int32))
 
 
@@ -53,6 +56,8 @@ def split(c):
     yield Call(WORDS, np.array(b"", object))
     yield Call(WORDS, np.array(b" ,", object))
     yield Call(np.zeros((0,), object), np.array(b",", object))
+    yield Call(WORDS, s(",", " "))
+    yield Call(WORDS.reshape(3, 3), np.array(b",", object))
 
 
 @cases("StringSplitV2", gradient=False)
@@ -62,6 +67,8 @@ def split_v2(c):
     yield Call(s("a<>b<>c"), np.array(b"<>", object))
     yield Call(s("a,b,c", "d"), np.array(b",", object), maxsplit=1)
     yield Call(np.zeros((0,), object), np.array(b",", object))
+    yield Call(WORDS, s(",", " "))
+    yield Call(WORDS.reshape(3, 3), np.array(b",", object))
 
 
 @cases("Substr", gradient=False)
@@ -74,6 +81,11 @@ def substr(c):
     yield Call(s("日本語", "été"), np.array(1, c.T), np.array(1, c.T), unit="UTF8_CHAR")
     yield Call(s("ab"), np.array(3, c.T), np.array(1, c.T))
     yield Call(s("ab", "c"), i(0, 0, 0), i(1, 1, 1))
+    yield Call(s("ab", "c"), i(0, 0), i([1, 1]))
+    for unit in ("BYTE", "UTF8_CHAR"):
+        yield Call(s("hello", "été"), np.array(1, c.T), np.array(-2, c.T), unit=unit)
+        yield Call(s("hello", "été"), np.array(-6, c.T), np.array(1, c.T), unit=unit)
+        yield Call(s("hello", "aha"), i(1, 9), i(1, 1), unit=unit)
 
 
 @cases("RegexReplace", gradient=False)
@@ -83,6 +95,12 @@ def regex_replace(c):
         for every in (True, False):
             yield Call(WORDS, p(pattern), p(rewrite), replace_global=every)
     yield Call(WORDS, p("("), p(""))
+    for pattern, rewrite in (("a", r"\1"), ("(a)", r"<\1\2>"), ("[a-e]", "x\\y"), ("[a-e]", "x\\")):
+        for every in (True, False):
+            yield Call(WORDS, p(pattern), p(rewrite), replace_global=every)
+    yield Call(s(b"a\xff\xfeb", b"\xe2\x82z"), p("."), p("<\\0>"))
+    yield Call(WORDS, s("a"), p(""))
+    yield Call(WORDS, p("a"), s(""))
 
 
 @cases("StaticRegexReplace", gradient=False)
@@ -90,6 +108,8 @@ def static_regex_replace(c):
     for pattern, rewrite in (("l+", "L"), ("(.)(.)", r"\2\1"), (r"\d", "#")):
         yield Call(WORDS, pattern=pattern, rewrite=rewrite)
     yield Call(WORDS, pattern="l", rewrite="", replace_global=False)
+    yield Call(WORDS, pattern="l", rewrite="\\3")
+    yield Call(WORDS, pattern="l", rewrite="<\\")
 
 
 @cases("RegexFullMatch", gradient=False)
@@ -97,6 +117,13 @@ def regex_full_match(c):
     for pattern in ("h.*", "", "[a-z ]*", r"\d+(\.\d+)?"):
         yield Call(WORDS, np.array(pattern.encode(), object))
     yield Call(WORDS, np.array(b"[", object))
+    for pattern in ("a[b", "(a", "a)", "+?", "a*?+", "a**", "x{2}{3}", "(a{50}|b){30}", "x{1001}", "a{2,1}", r"[x\8]", r"\1", r"[a-\d]", r"\x{110000}", "[b-a]", "[[:no:]]", "(?=a)",
+                    "(?z)", "\\"):
+        yield Call(WORDS, np.array(pattern.encode(), object))
+    yield Call(WORDS, np.array(b"a\xff", object))
+    yield Call(WORDS, s("a"))
+    for pattern in (".", "[^a]", "(?s).*"):
+        yield Call(s(b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", "é"), np.array(pattern.encode(), object))
 
 
 @cases("StaticRegexFullMatch", gradient=False)
@@ -157,6 +184,11 @@ def as_string(c):
         yield Call(np.array([1e10, 1e-10, 12345.678], np.float64).astype(c.T), shortest=True)
     else:
         yield Call(c.special())
+        yield Call(c.values((2,)), scientific=True)
+        yield Call(c.values((2,)), shortest=True)
+        yield Call(c.values((2,)), precision=1)
+    yield Call(c.values((2,)), fill="ab")
+    yield Call(c.values((2,)), fill="x")
 
 
 @cases("StringFormat", gradient=False)
@@ -180,6 +212,8 @@ def decode_base64(c):
     yield Call(np.array([base64.urlsafe_b64encode(w).rstrip(b"=") for w in WORDS], object))
     yield Call(s("a"))
     yield Call(s("a+b/"))
+    for text in ("YQ=", "=", "YQ===", "YWJjY", "YWJj\n", "YQ=a", "YR", "====", "Y==="):
+        yield Call(s(text))
 
 
 @cases("DecodeRaw", types={"out_type": ["float16", "float32", "float64", "int32", "uint16", "uint8", "int16", "int8", "int64", "bool", "bfloat16", "complex64",
@@ -230,6 +264,9 @@ def ngrams(c):
     for widths, pad, keep in (([2], 0, False), ([1, 3], 0, False), ([3], -1, False), ([3], 1, False), ([4], 0, True)):
         yield Call(s("a", "b", "c", "d"), splits, separator="|", ngram_widths=widths, left_pad="<", right_pad=">", pad_width=pad, preserve_short_sequences=keep)
     yield Call(s("a"), np.array([0, 3], c.type("Tsplits")), separator="|", ngram_widths=[2], left_pad="", right_pad="", pad_width=0, preserve_short_sequences=False)
+    for rows in ([0, 2, 1], [1, 2], [], [0], [0, 1], [-1, 2]):
+        for data in (s("a", "b"), s()):
+            yield Call(data, np.array(rows, c.type("Tsplits")), separator="|", ngram_widths=[1], left_pad="", right_pad="", pad_width=0, preserve_short_sequences=False)
 
 
 @cases("EditDistance", gradient=False)

@@ -96,6 +96,7 @@ static void add_way(Run *run, Ways *ways, int start, size_t pos, size_t *slots) 
 
 static bool in_class(const RegexClass *c, uint32_t rune) {
     bool found = false;
+    if (rune == REGEX_NO_RUNE) return false;
     for (size_t i = 0; i < c->count && !found; i++) found = rune >= c->ranges[i].low && rune <= c->ranges[i].high;
     return found != c->negated;
 }
@@ -182,19 +183,18 @@ bool regex_full_match(const Regex *r, Str text) {
     return search(r, text, 0, true, NULL);
 }
 
-Error *regex_check_rewrite(const Regex *r, Str rewrite) {
-    for (size_t i = 0; i < rewrite.len; i++) {
+/* The length of the part of the rewrite that can be used: what stands before a backslash that begins nothing. */
+static size_t usable_rewrite(Str rewrite, int *highest_group) {
+    size_t i = 0;
+    *highest_group = 0;
+    for (; i < rewrite.len; i++) {
         if (rewrite.ptr[i] != '\\') continue;
-        char c = ++i < rewrite.len ? rewrite.ptr[i] : 0;
-        if (c == '\\') continue;
-        if (!isdigit((unsigned char)c))
-            return error_invalid("Rewrite schema error: '\\' must be followed by a digit or '\\'.");
-        if (c - '0' > r->group_count)
-            return error_invalid(
-                "Rewrite schema requests %d matches, but the regexp only has %d parenthesized subexpressions.", c - '0',
-                r->group_count);
+        char c = i + 1 < rewrite.len ? rewrite.ptr[i + 1] : 0;
+        if (c != '\\' && !isdigit((unsigned char)c)) break;
+        if (c != '\\' && c - '0' > *highest_group) *highest_group = c - '0';
+        i++;
     }
-    return NULL;
+    return i;
 }
 
 static void put_rewrite(Str rewrite, const Str *groups, StrBuf *out) {
@@ -216,6 +216,13 @@ static void put_rewrite(Str rewrite, const Str *groups, StrBuf *out) {
 void regex_replace(const Regex *r, Str text, Str rewrite, bool all, StrBuf *out) {
     Str groups[REGEX_MAX_GROUPS];
     size_t at = 0, last_end = SIZE_MAX;
+    int highest_group;
+    size_t usable = usable_rewrite(rewrite, &highest_group);
+    if (highest_group > r->group_count || (!all && usable < rewrite.len)) {
+        strbuf_add(out, text);
+        return;
+    }
+    rewrite.len = usable;
     while (at <= text.len && regex_search(r, text, at, groups)) {
         size_t start = (size_t)(groups[0].ptr - text.ptr), end = start + groups[0].len;
         strbuf_add(out, str_slice(text, at, start));

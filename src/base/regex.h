@@ -20,6 +20,7 @@ void regex_free(Regex *r);
 bool regex_search(const Regex *r, Str text, size_t from, Str groups[REGEX_MAX_GROUPS]);
 bool regex_full_match(const Regex *r, Str text);
 
-/* Replaces the first match or all; \0 to \9 in rewrite are the groups, \\ a backslash. */
-Error *regex_check_rewrite(const Regex *r, Str rewrite) MUST_CHECK;
+/* Replaces the first match or all; \0 to \9 in rewrite are the groups, \\ a backslash. As RE2 does it, a rewrite that
+ * names a group the pattern lacks changes nothing, and one with another letter behind a backslash ends there (all) or changes
+ * nothing (the first match). */
 void regex_replace(const Regex *r, Str text, Str rewrite, bool all, StrBuf *out);

@@ -45,5 +45,8 @@ struct Regex {
     int group_count; /* without group 0 */
 };
 
-/* One character of UTF-8; a byte that starts none counts as one character, U+FFFD. */
+enum { REGEX_LAST_RUNE = 0x10ffff };
+#define REGEX_NO_RUNE UINT32_MAX
+
+/* One character of UTF-8; a byte that starts none is REGEX_NO_RUNE, which is in no class, negated or not. */
 size_t utf8_next(Str text, size_t at, uint32_t *rune);

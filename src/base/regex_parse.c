@@ -21,10 +21,13 @@ typedef struct Parser {
     size_t at;
     Flags flags;
     int depth;
+    int repeats; /* how often the counts of repeats in the last expression multiply to */
     const char *problem; /* the first one */
+    Str part;            /* of the pattern that has it; may be empty */
 } Parser;
 
 size_t utf8_next(Str text, size_t at, uint32_t *rune) {
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *p = (const unsigned char *)text.ptr + at;
     size_t left = text.len - at, n = p[0] < 0x80       ? 1
                                      : p[0] >> 5 == 6  ? 2
@@ -39,12 +42,20 @@ size_t utf8_next(Str text, size_t at, uint32_t *rune) {
         ok = p[i] >> 6 == 2;
         v = v << 6 | (p[i] & 0x3f);
     }
-    *rune = ok ? v : 0xfffd;
+    ok = ok && v >= least[n] && v <= REGEX_LAST_RUNE;
+    *rune = ok ? v : REGEX_NO_RUNE;
     return ok ? n : 1;
 }
 
+/* The problem is in the pattern's bytes [from, to). */
+static void fail_at(Parser *p, const char *problem, size_t from, size_t to) {
+    if (p->problem) return;
+    p->problem = problem;
+    p->part = str_slice(p->pattern, from, to);
+}
+
 static void fail(Parser *p, const char *problem) {
-    if (!p->problem) p->problem = problem;
+    fail_at(p, problem, 0, 0);
 }
 
 static bool more(const Parser *p) {
@@ -66,7 +77,7 @@ static bool take(Parser *p, const char *text) {
 static void emit(Parser *p, RegexOp op, int x, int y) {
     Regex *r = p->r;
     if (r->count >= MAX_PROGRAM) {
-        fail(p, "pattern too large");
+        fail(p, "pattern too large - compile failed");
         return;
     }
     r->insts = vec_reserve(r->insts, &r->capacity, r->count + 1, sizeof *r->insts);
@@ -174,7 +185,7 @@ static void class_add_named(RegexClass *c, const char *ranges, bool negated) {
         if (negated && low > next) class_add(c, next, low - 1);
         next = high + 1;
     }
-    if (negated) class_add(c, next, 0x10ffff);
+    if (negated) class_add(c, next, REGEX_LAST_RUNE);
 }
 
 /* \d \w \s and the negated ones. */
@@ -202,6 +213,7 @@ static uint32_t parse_escape(Parser *p) {
         fail(p, "trailing \\");
         return 0;
     }
+    size_t start = p->at - 1;
     char c = p->pattern.ptr[p->at++];
     const char *simple = strchr(from, c);
     if (simple && c) return (unsigned char)to[simple - from];
@@ -213,7 +225,7 @@ static uint32_t parse_escape(Parser *p) {
             char d = p->pattern.ptr[p->at++];
             v = v * 16 + (uint32_t)(isdigit((unsigned char)d) ? d - '0' : tolower((unsigned char)d) - 'a' + 10);
         }
-        if (!digits || (braces && !take(p, "}")) || v > 0x10ffff) fail(p, "invalid escape sequence");
+        if (!digits || v > REGEX_LAST_RUNE || (braces && !take(p, "}"))) fail_at(p, "invalid escape sequence", start, p->at);
         return v;
     }
     if (c >= '0' && c <= '7' && (c == '0' || isdigit((unsigned char)peek(p)))) {
@@ -223,7 +235,7 @@ static uint32_t parse_escape(Parser *p) {
         return v;
     }
     if (isalnum((unsigned char)c)) {
-        fail(p, "invalid escape sequence");
+        fail_at(p, "invalid escape sequence", start, p->at);
         return 0;
     }
     p->at--;
@@ -252,7 +264,10 @@ static bool named_in_brackets(Parser *p, RegexClass *c) {
         p->at = name;
     }
     p->at = start;
-    fail(p, "invalid character class range");
+    Str rest = str_slice(p->pattern, start, p->pattern.len);
+    const char *end = memmem(rest.ptr, rest.len, ":]", 2);
+    if (!end) return false;
+    fail_at(p, "invalid character class range", start, start + (size_t)(end - rest.ptr) + 2);
     return true;
 }
 
@@ -266,26 +281,28 @@ static uint32_t class_member(Parser *p) {
 /* After '['. */
 static void parse_class(Parser *p) {
     int number = class_new(p);
+    size_t start = p->at - 1;
     RegexClass c = {.negated = take(p, "^")};
     bool closed = false;
     for (bool first = true; more(p) && !closed; first = false) {
         if (!first && take(p, "]")) {
             closed = true;
-        } else if (str_starts(str_slice(p->pattern, p->at, p->pattern.len), STR("[:"))) {
-            named_in_brackets(p, &c);
+        } else if (named_in_brackets(p, &c)) {
+            continue;
         } else if (peek(p) == '\\' && p->at + 1 < p->pattern.len && perl_class(p->pattern.ptr[p->at + 1], &c)) {
             p->at += 2;
         } else {
+            size_t from = p->at;
             uint32_t low = class_member(p), high = low;
             if (peek(p) == '-' && p->at + 1 < p->pattern.len && p->pattern.ptr[p->at + 1] != ']') {
                 p->at++;
                 high = class_member(p);
             }
-            if (high < low) fail(p, "invalid character class range");
+            if (high < low) fail_at(p, "invalid character class range", from, p->at);
             class_add_case(p, &c, low, high);
         }
     }
-    if (!closed) fail(p, "missing ]");
+    if (!closed) fail_at(p, "missing ]", start, p->pattern.len);
     p->r->classes[number] = c;
     emit(p, REGEX_CLASS, number, 0);
 }
@@ -302,7 +319,7 @@ static void emit_dot(Parser *p) {
     int number = class_new(p);
     RegexClass c = {0};
     if (p->flags.dot_newline)
-        class_add(&c, 0, 0x10ffff);
+        class_add(&c, 0, REGEX_LAST_RUNE);
     else
         class_add_named(&c, "\n\n", true);
     p->r->classes[number] = c;
@@ -316,6 +333,7 @@ static void parse_alternatives(Parser *p);
 /* After "(?": flags, and whether a group follows. */
 static bool parse_flags(Parser *p) {
     Flags flags = p->flags;
+    size_t start = p->at - 2;
     for (bool on = true; more(p); p->at++) {
         switch (peek(p)) {
             case '-':
@@ -341,12 +359,18 @@ static bool parse_flags(Parser *p) {
                 p->flags = flags;
                 return false;
             default:
-                fail(p, "invalid or unsupported Perl syntax");
+                fail_at(p, "invalid perl operator", start, p->at + 1);
                 return false;
         }
     }
-    fail(p, "missing )");
+    fail_at(p, "missing )", 0, p->pattern.len);
     return false;
+}
+
+/* A bad name is shown up to its bracket, without one with all that follows. */
+static void fail_named(Parser *p, size_t start) {
+    const char *end = memchr(p->pattern.ptr + start, '>', p->pattern.len - start);
+    fail_at(p, "invalid named capture group", start, end ? (size_t)(end - p->pattern.ptr) + 1 : p->pattern.len);
 }
 
 /* After '('. */
@@ -357,13 +381,16 @@ static void parse_group(Parser *p) {
         fail(p, "expression nests too deeply");
         return;
     }
+    size_t start = p->at - 1;
     if (take(p, "?P<") || take(p, "?<")) {
-        while (more(p) && peek(p) != '>') p->at++;
-        if (!take(p, ">")) fail(p, "invalid named capture group");
+        while (isalnum((unsigned char)peek(p)) || peek(p) == '_') p->at++;
+        bool named = p->pattern.ptr[p->at - 1] != '<';
+        if (!take(p, ">") || !named) fail_named(p, start);
         group = ++p->r->group_count;
     } else if (take(p, "?")) {
         if (!parse_flags(p)) { /* "(?i)": the flags hold for the rest of the group around it */
-            if (!take(p, ")")) fail(p, "missing )");
+            if (!take(p, ")")) fail_at(p, "missing )", 0, p->pattern.len);
+            p->repeats = 1;
             p->depth--;
             return;
         }
@@ -374,7 +401,7 @@ static void parse_group(Parser *p) {
     if (saved) emit(p, REGEX_SAVE, 2 * group, 0);
     parse_alternatives(p);
     if (saved) emit(p, REGEX_SAVE, 2 * group + 1, 0);
-    if (!take(p, ")")) fail(p, "missing )");
+    if (!take(p, ")")) fail_at(p, "missing )", 0, p->pattern.len);
     p->flags = outer;
     p->depth--;
 }
@@ -426,7 +453,8 @@ static void parse_atom(Parser *p) {
     } else if (take(p, "\\")) {
         parse_backslash(p);
     } else if (strchr("*+?", peek(p))) {
-        fail(p, "no argument for repetition operator");
+        size_t lazy = p->at + 1 < p->pattern.len && p->pattern.ptr[p->at + 1] == '?';
+        fail_at(p, "no argument for repetition operator", p->at, p->at + 1 + lazy);
     } else {
         p->at += utf8_next(p->pattern, p->at, &rune);
         emit_rune(p, rune);
@@ -458,17 +486,22 @@ static bool parse_count(Parser *p, int *min, int *max) {
 }
 
 static void parse_repeats(Parser *p, size_t from) {
+    size_t before = 0; /* the repeat that this one would repeat */
     for (bool repeated = false; more(p); repeated = true) {
         int min = 0, max = 0;
+        size_t start = p->at;
         char op = peek(p);
         bool counted = op == '{' && parse_count(p, &min, &max);
         if (!counted && op != '*' && op != '+' && op != '?') return;
         if (!counted) p->at++;
-        if (repeated) fail(p, "bad repetition operator");
         bool lazy = take(p, "?") != p->flags.lazy;
+        if (repeated) fail_at(p, "bad repetition operator", before, p->at);
+        before = start;
         if (p->problem) return;
-        if (counted && (min > MAX_REPEAT || max > MAX_REPEAT || (max >= 0 && max < min)))
-            fail(p, "invalid repetition size");
+        int most = max < 0 ? min : max;
+        if (counted && most >= 2 && most <= MAX_REPEAT) p->repeats *= most;
+        if (counted && (most > MAX_REPEAT || (max >= 0 && max < min) || p->repeats > MAX_REPEAT))
+            fail_at(p, "invalid repetition size", start, p->at);
         else if (counted)
             make_counted(p, from, min, max, lazy);
         else if (op == '*')
@@ -481,16 +514,21 @@ static void parse_repeats(Parser *p, size_t from) {
 }
 
 static void parse_sequence(Parser *p) {
+    int most = 1;
     while (more(p) && peek(p) != '|' && peek(p) != ')') {
         size_t from = p->r->count;
+        p->repeats = 1;
         parse_atom(p);
         parse_repeats(p, from);
+        if (p->repeats > most) most = p->repeats;
     }
+    p->repeats = most;
 }
 
 static void parse_alternatives(Parser *p) {
     size_t from = p->r->count;
     parse_sequence(p);
+    int repeats = p->repeats;
     if (!take(p, "|")) return;
     insert_before(p, from, REGEX_SPLIT, (int)from + 1, 0);
     emit(p, REGEX_JUMP, 0, 0);
@@ -500,6 +538,7 @@ static void parse_alternatives(Parser *p) {
     if (++p->depth > MAX_DEPTH) fail(p, "expression nests too deeply");
     parse_alternatives(p);
     p->depth--;
+    if (repeats > p->repeats) p->repeats = repeats;
     if (!p->problem) p->r->insts[jump].x = (int)p->r->count;
 }
 
@@ -513,13 +552,17 @@ void regex_free(Regex *r) {
 
 Error *regex_compile(Str pattern, Regex **out) {
     Parser p = {.r = xcalloc(1, sizeof(Regex)), .pattern = pattern};
+    uint32_t rune = 0;
+    for (size_t i = 0; i < pattern.len && rune != REGEX_NO_RUNE;) i += utf8_next(pattern, i, &rune);
+    if (rune == REGEX_NO_RUNE) fail(&p, "invalid UTF-8");
     emit(&p, REGEX_SAVE, 0, 0);
     parse_alternatives(&p);
-    if (!p.problem && p.at < pattern.len) fail(&p, "unexpected )");
+    if (!p.problem && p.at < pattern.len) fail_at(&p, "unexpected )", 0, pattern.len);
     emit(&p, REGEX_SAVE, 1, 0);
     emit(&p, REGEX_MATCH, 0, 0);
     if (p.problem) {
-        Error *err = error_invalid("Invalid pattern: %.*s, error: %s", STR_ARG(pattern), p.problem);
+        Error *err = error_invalid("Invalid pattern: %.*s, error: %s%s%.*s", STR_ARG(pattern), p.problem,
+                                   p.part.len ? ": " : "", STR_ARG(p.part));
         regex_free(p.r);
         return err;
     }

@@ -1,11 +1,9 @@
-/* letter_case.c: StringUpper and StringLower: ASCII letters, or with encoding "utf-8" those of all scripts. */
-#include <limits.h>
-#include <locale.h>
+/* letter_case.c: StringUpper and StringLower: ASCII letters, or with encoding "utf-8" those of all scripts, by ICU's tables. */
 #include <stdlib.h>
 #include <string.h>
-#include <wchar.h>
-#include <wctype.h>
+#include <unicode/ustring.h>
 
+#include "base/memory.h"
 #include "ops/op_list.h"
 
 const OpDef letter_case_ops[] = {
@@ -16,7 +14,7 @@ const OpDef letter_case_ops[] = {
 
 typedef struct CaseState {
     bool upper;
-    locale_t unicode; /* 0: bytes */
+    bool unicode; /* else bytes */
 } CaseState;
 
 static Error *init_case(const Node *node, void *state) {
@@ -27,14 +25,8 @@ static Error *init_case(const Node *node, void *state) {
     if (err) return err;
     if (encoding.len > 0 && !str_is(encoding, "utf-8"))
         return error_invalid("only utf-8 or '' (no encoding) is supported, received %.*s", STR_ARG(encoding));
-    if (encoding.len == 0) return NULL;
-    s->unicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    return s->unicode ? NULL : error_unimplemented("This machine has no locale C.UTF-8");
-}
-
-static void clear_case(void *state) {
-    CaseState *s = state;
-    if (s->unicode) freelocale(s->unicode);
+    s->unicode = encoding.len > 0;
+    return NULL;
 }
 
 static void change_bytes(bool upper, TString *to, Str from) {
@@ -44,46 +36,46 @@ static void change_bytes(bool upper, TString *to, Str from) {
         if (to->ptr[c] >= first && to->ptr[c] <= last) to->ptr[c] ^= 0x20;
 }
 
-/* Bytes that are not UTF-8 stay as they are. The thread's locale is the state's. */
-static void change_letters(bool upper, TString *to, Str from) {
-    StrBuf b = {0};
-    mbstate_t in = {0}, out = {0};
-    for (size_t i = 0; i < from.len;) {
-        wchar_t letter;
-        size_t size = mbrtowc(&letter, from.ptr + i, from.len - i, &in);
-        if (size == 0 || size > from.len - i) {
-            memset(&in, 0, sizeof in);
-            strbuf_addc(&b, from.ptr[i++]);
-            continue;
-        }
-        char bytes[MB_LEN_MAX];
-        size_t len = wcrtomb(bytes, (wchar_t)(upper ? towupper((wint_t)letter) : towlower((wint_t)letter)), &out);
-        if (upper && letter == 0xdf) {
-            strbuf_add(&b, STR("SS")); /* the one letter of Latin-1 that becomes two */
-        } else if (len <= sizeof bytes) {
-            strbuf_add(&b, (Str){bytes, len});
-        }
-        i += size;
+enum { MOST_UNITS_A_LETTER = 3 }; /* one unit of UTF-16 becomes at most that many, and each of them 3 bytes of UTF-8 */
+
+/* Bytes that are not UTF-8 become U+FFFD; a zero ends the text, as it does in TensorFlow. */
+static Error *change_letters(bool upper, TString *to, Str from) {
+    from.len = from.len ? strnlen(from.ptr, from.len) : 0;
+    if (from.len > INT32_MAX / 10) return error_invalid("A string of %zu bytes is too long to change its case", from.len);
+    int32_t len = 0, capacity = (int32_t)from.len * MOST_UNITS_A_LETTER + 1;
+    UErrorCode status = U_ZERO_ERROR;
+    UChar *units = xmalloc((from.len + 1) * sizeof *units), *changed = xmalloc((size_t)capacity * sizeof *changed);
+    u_strFromUTF8WithSub(units, (int32_t)from.len + 1, &len, from.ptr, (int32_t)from.len, 0xfffd, NULL, &status);
+    len = upper ? u_strToUpper(changed, capacity, units, len, "", &status) : u_strToLower(changed, capacity, units, len, "", &status);
+    char *bytes = xmalloc((size_t)len * 3 + 1);
+    int32_t size = 0;
+    u_strToUTF8(bytes, len * 3 + 1, &size, changed, len, &status);
+    free(units);
+    free(changed);
+    if (U_FAILURE(status)) {
+        free(bytes);
+        return error_internal("The case of a string cannot be changed: %s", u_errorName(status));
     }
-    size_t len = b.len;
-    tstring_take(to, strbuf_detach(&b), len);
+    tstring_take(to, bytes, (size_t)size);
+    return NULL;
 }
 
 static Error *run_case(KernelContext *k) {
     const CaseState *s = k->state;
     Tensor *out = kernel_output(k, 0, &k->in[0]->shape);
-    if (!out) return NULL;
-    locale_t before = s->unicode ? uselocale(s->unicode) : (locale_t)0;
-    for (int64_t i = 0; i < out->count; i++) {
+    Error *err = NULL;
+    for (int64_t i = 0; out && !err && i < out->count; i++) {
         Str from = tstring_str(&tensor_str(k->in[0])[i]);
-        (s->unicode ? change_letters : change_bytes)(s->upper, &tensor_str(out)[i], from);
+        if (s->unicode)
+            err = change_letters(s->upper, &tensor_str(out)[i], from);
+        else
+            change_bytes(s->upper, &tensor_str(out)[i], from);
     }
-    if (s->unicode) uselocale(before);
-    return NULL;
+    return err;
 }
 
 const KernelDef letter_case_cpu[] = {
-    {"StringUpper", .run = run_case, .state_size = sizeof(CaseState), .init = init_case, .clear = clear_case},
-    {"StringLower", .run = run_case, .state_size = sizeof(CaseState), .init = init_case, .clear = clear_case},
+    {"StringUpper", .run = run_case, .state_size = sizeof(CaseState), .init = init_case},
+    {"StringLower", .run = run_case, .state_size = sizeof(CaseState), .init = init_case},
     {0},
 };

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/regex.h"
+#include "ops/elements.h"
 #include "ops/op_list.h"
 
 const OpDef regex_ops_ops[] = {
@@ -43,7 +44,6 @@ static Error *init_rewrite(const Node *node, void *state) {
     Error *err = init_pattern(node, state);
     if (!err) err = init_all(node, state);
     if (!err) err = node_attr_string(node, "rewrite", &rewrite);
-    if (!err) err = regex_check_rewrite(s->regex, rewrite);
     if (err) return err;
     s->rewrite = str_dup(rewrite);
     s->rewrite_len = rewrite.len;
@@ -78,7 +78,8 @@ static Error *run_static_replace(KernelContext *k) {
 }
 
 static Error *pattern_input(KernelContext *k, Regex **out) {
-    if (k->in[1]->shape.rank != 0) return error_invalid("Pattern must be scalar");
+    if (k->in[1]->shape.rank != 0) 
+        return error_invalid("Pattern must be scalar, but received %s", shape_text(&k->in[1]->shape).text);
     return regex_compile(tstring_str(tensor_str(k->in[1])), out);
 }
 
@@ -93,12 +94,12 @@ static Error *run_match(KernelContext *k) {
 
 static Error *run_replace(KernelContext *k) {
     Regex *r;
-    if (k->in[2]->shape.rank != 0) return error_invalid("Rewrite must be scalar");
+    if (k->in[2]->shape.rank != 0) 
+        return error_invalid("Rewrite must be scalar, but received %s", shape_text(&k->in[2]->shape).text);
     Error *err = pattern_input(k, &r);
     if (err) return err;
     Str rewrite = tstring_str(tensor_str(k->in[2]));
-    err = regex_check_rewrite(r, rewrite);
-    if (!err) err = replace(k, r, rewrite, ((RegexState *)k->state)->all);
+    err = replace(k, r, rewrite, ((RegexState *)k->state)->all);
     regex_free(r);
     return err;
 }

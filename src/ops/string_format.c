@@ -59,6 +59,8 @@ static Error *init_as_string(const Node *node, void *state) {
     if (fill.len && !strchr(" +-0#", fill.ptr[0]))
         return error_invalid("Fill argument not supported: \"%.*s\"", STR_ARG(fill));
     if (width > 4096 || precision > 4096) return error_invalid("width and precision must be at most 4096");
+    if ((scientific || shortest) && !real)
+        return error_invalid("scientific and shortest format not supported for datatype %s", dtype_name(type));
     if (precision >= 0 && !real) return error_invalid("precision not supported for datatype %s", dtype_name(type));
     int n = snprintf(s->flags, sizeof s->flags, "%%%.*s", STR_ARG(fill));
     if (width > -1) n += snprintf(s->flags + n, sizeof s->flags - (size_t)n, "%d", (int)width);
@@ -289,22 +291,24 @@ static void encode(Str s, bool pad, StrBuf *b) {
     }
 }
 
-static bool decode(Str s, StrBuf *b) {
-    while (s.len && s.ptr[s.len - 1] == '=') s.len--;
-    if (s.len % 4 == 1) return false;
+/* Only a last group of four may be padded. Groups before the last are read before its length is judged. */
+static Error *decode(Str s, StrBuf *b) {
+    bool whole = s.len && s.len % 4 == 0;
+    for (int i = 0; whole && i < 2 && s.ptr[s.len - 1] == '='; i++) s.len--;
+    size_t odd = s.len % 4 == 1;
     uint32_t v = 0;
     int bits = 0;
-    for (size_t i = 0; i < s.len; i++) {
+    for (size_t i = 0; i < s.len - odd; i++) {
         char c = s.ptr[i];
         const char *digit = c ? strchr(alphabet, c) : NULL;
-        if (!digit) return false;
+        if (!digit) return error_invalid("Invalid character found in base64.");
         v = v << 6 | (uint32_t)(digit - alphabet);
         bits += 6;
         if (bits < 8) continue;
         bits -= 8;
         strbuf_addc(b, (char)(v >> bits));
     }
-    return true;
+    return odd ? error_invalid("Base64 string length cannot be 1 modulo 4.") : NULL;
 }
 
 static Error *run_encode(KernelContext *k) {
@@ -321,9 +325,10 @@ static Error *run_decode(KernelContext *k) {
     Tensor *out = kernel_output(k, 0, &k->in[0]->shape);
     for (int64_t i = 0; out && i < out->count; i++) {
         StrBuf b = {0};
-        if (!decode(tstring_str(&tensor_str(k->in[0])[i]), &b)) {
+        Error *err = decode(tstring_str(&tensor_str(k->in[0])[i]), &b);
+        if (err) {
             strbuf_clear(&b);
-            return error_invalid("Invalid character found in base64.");
+            return err;
         }
         take_text(out, i, &b);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "ops/elements.h"
 #include "ops/op_list.h"
 
 const OpDef string_ops_ops[] = {
@@ -95,7 +96,6 @@ static Error *join_axes(KernelContext *k, int rank, int *axes, int *count) {
     const Tensor *t = k->in[1];
     bool used[SHAPE_MAX_RANK] = {false};
     *count = 0;
-    if (t->shape.rank > 1) return error_invalid("reduction_indices must be a scalar or a vector");
     for (int64_t i = 0; i < t->count; i++) {
         int64_t axis = tensor_i32(t)[i];
         if (axis < -rank || axis >= rank)
@@ -191,6 +191,14 @@ static Error *set_pieces(KernelContext *k, Pieces *p, int64_t rows) {
     return NULL;
 }
 
+static Error *check_split(KernelContext *k, const char *separator) {
+    if (k->in[0]->shape.rank != 1)
+        return error_invalid("input must be a vector, got shape: %s", shape_text(&k->in[0]->shape).text);
+    if (k->in[1]->shape.rank != 0)
+        return error_invalid("%s must be a scalar, got shape: %s", separator, shape_text(&k->in[1]->shape).text);
+    return NULL;
+}
+
 static Error *init_split(const Node *node, void *state) {
     return node_attr_bool(node, "skip_empty", state);
 }
@@ -198,8 +206,8 @@ static Error *init_split(const Node *node, void *state) {
 /* Any character of the delimiter separates; without one every character is a piece. */
 static Error *run_split(KernelContext *k) {
     bool skip_empty = *(bool *)k->state;
-    if (k->in[0]->shape.rank != 1) return error_invalid("input must be a vector");
-    if (k->in[1]->shape.rank != 0) return error_invalid("delimiter must be a scalar");
+    Error *err = check_split(k, "delimiter");
+    if (err) return err;
     Str delimiter = at(k->in[1], 0);
     Pieces p = {0};
     for (int64_t row = 0; row < k->in[0]->count; row++) {
@@ -253,8 +261,8 @@ static void split_v2(Pieces *p, Str s, Str sep, int64_t max, int64_t row) {
 
 static Error *run_split_v2(KernelContext *k) {
     int64_t max = *(int64_t *)k->state;
-    if (k->in[0]->shape.rank != 1) return error_invalid("input must be a vector");
-    if (k->in[1]->shape.rank != 0) return error_invalid("sep must be a scalar");
+    Error *err = check_split(k, "sep");
+    if (err) return err;
     Pieces p = {0};
     for (int64_t row = 0; row < k->in[0]->count; row++) split_v2(&p, at(k->in[0], row), at(k->in[1], 0), max, row);
     return set_pieces(k, &p, k->in[0]->count);
@@ -295,11 +303,12 @@ static Error *run_length(KernelContext *k) {
 
 static Error *substr(Str s, int64_t pos, int64_t len, bool characters, Str *out) {
     int64_t size = characters ? utf8_length(s) : (int64_t)s.len;
+    if ((pos > size || pos < -size) && characters) return error_invalid("pos %lld out of range for string", (long long)pos);
     if (pos > size || pos < -size)
         return error_invalid("pos %lld out of range for string b'%.*s'", (long long)pos, STR_ARG(s));
     int64_t from = pos < 0 ? pos + size : pos;
     int64_t to = len < 0 || len > size - from ? size : from + len;
-    if (len < 0) to = from;
+    if (len < 0 && characters) to = from; /* a negative length is no character, but all bytes */
     *out = characters ? str_slice(s, utf8_offset(s, from), utf8_offset(s, to)) : str_slice(s, (size_t)from, (size_t)to);
     return NULL;
 }
@@ -333,8 +342,11 @@ static Error *run_substr(KernelContext *k) {
     bool characters = *(bool *)k->state;
     const Tensor *in = k->in[0], *pos = k->in[1], *len = k->in[2];
     Shape shape;
-    if (!shape_eq(&pos->shape, &len->shape)) return error_invalid("pos and len should have the same shape");
-    if (!broadcast(&in->shape, &pos->shape, &shape)) return error_invalid("Shapes of input, pos and len do not fit");
+    if (!shape_eq(&pos->shape, &len->shape))
+        return error_invalid("pos and len should have the same shape, got: %s vs. %s", shape_text(&pos->shape).text,
+                             shape_text(&len->shape).text);
+    if (!broadcast(&in->shape, &pos->shape, &shape))
+        return error_invalid("Incompatible shapes: %s vs. %s", shape_text(&in->shape).text, shape_text(&pos->shape).text);
     Tensor *out = kernel_output(k, 0, &shape);
     for (int64_t i = 0; out && i < out->count; i++) {
         int64_t p = broadcast_index(&pos->shape, &shape, i);
@@ -425,11 +437,22 @@ static Error *run_ngrams(KernelContext *k) {
     if (data->shape.rank != 1 || splits->shape.rank != 1) return error_invalid("data and data_splits must be vectors");
     int64_t rows = splits->count ? splits->count - 1 : 0, total = 0;
     double work = 0;
-    for (int64_t r = 0; r < splits->count; r++) {
-        int64_t v = tensor_index(splits, r), before = r ? tensor_index(splits, r - 1) : 0;
-        if (v < before || (r == 0 && v != 0) || v > data->count)
+    if (splits->count && tensor_index(splits, 0) != 0)
+        return error_invalid("First split value must be 0, got %lld", (long long)tensor_index(splits, 0));
+    for (int64_t r = 1; r < splits->count; r++) {
+        int64_t v = tensor_index(splits, r), before = tensor_index(splits, r - 1);
+        if (v < before || v > data->count)
             return error_invalid("Invalid split value %lld, must be in [%lld, %lld]", (long long)v, (long long)before,
                                  (long long)data->count);
+    }
+    if (splits->count && tensor_index(splits, rows) != data->count)
+        return error_invalid("Last split value must be data size. Expected %lld, got %lld", (long long)data->count,
+                             (long long)tensor_index(splits, rows));
+    if (splits->count == 0 || data->count == 0) {
+        Tensor *none = kernel_output(k, 0, &data->shape); /* of empty strings, where there are no rows */
+        Tensor *starts = none ? kernel_output(k, 1, &splits->shape) : NULL;
+        if (starts) memset(starts->data, 0, tensor_bytes(starts));
+        return NULL;
     }
     Tensor *out_splits = kernel_output(k, 1, &splits->shape);
     if (!out_splits) return NULL;

@@ -29,11 +29,13 @@ static void clear_join(void *state) {
 }
 
 static Error *check_join(const Tensor *in, const Tensor *ids, int64_t segments) {
-    bool prefix = ids->shape.rank >= 1 && in->shape.rank >= ids->shape.rank;
-    for (int d = 0; prefix && d < ids->shape.rank; d++) prefix = in->shape.dims[d] == ids->shape.dims[d];
-    if (!prefix)
-        return error_invalid("segment_ids.shape %s must be a prefix of input.shape %s", shape_text(&ids->shape).text,
-                             shape_text(&in->shape).text);
+    if (ids->shape.rank == 0) return error_invalid("Segment_id cannot have rank 0");
+    if (ids->shape.rank > in->shape.rank)
+        return error_new(CODE_OUT_OF_RANGE, "Invalid segment_id rank %d for input with %d dimension(s)", ids->shape.rank, in->shape.rank);
+    for (int d = 0; d < ids->shape.rank; d++) /* the second number is the rank of the input, as TensorFlow says it */
+        if (in->shape.dims[d] != ids->shape.dims[d])
+            return error_invalid("Segment dimension is %lld while input dimension is %d in rank %d", (long long)ids->shape.dims[d],
+                                 in->shape.rank, d);
     for (int64_t i = 0; i < ids->count; i++)
         if (index_at(ids, i) < 0 || index_at(ids, i) >= segments)
             return error_invalid("segment_ids are not allowed to exceed num_segments or to have negative values.");
@@ -43,11 +45,10 @@ static Error *check_join(const Tensor *in, const Tensor *ids, int64_t segments) 
 static Error *run_join(KernelContext *k) {
     const JoinState *s = k->state;
     const Tensor *in = k->in[0], *ids = k->in[1];
-    int64_t segments;
-    Error *err = element_scalar_int(k, 2, "num_segments", &segments);
-    if (!err && segments < 0)
-        err = error_invalid("Number of segments must be non-negative, got %lld", (long long)segments);
-    if (!err) err = check_join(in, ids, segments);
+    if (k->in[2]->shape.rank != 0) return error_invalid("Number of segments must be a scalar");
+    int64_t segments = index_at(k->in[2], 0);
+    if (segments < 0) return error_invalid("Number of segments must be non-negative but got %lld", (long long)segments);
+    Error *err = check_join(in, ids, segments);
     if (err) return err;
     Shape shape = shape_vector(segments);
     for (int d = ids->shape.rank; d < in->shape.rank; d++) shape_insert_dim(&shape, shape.rank, in->shape.dims[d]);

@@ -247,19 +247,16 @@ static Error *run_transcode(KernelContext *k) {
 }
 
 static Error *check_splits(const Tensor *values, const Tensor *splits) {
-    if (values->shape.rank != 1)
-        return error_invalid("Input values must be a vector, got shape %s", shape_text(&values->shape).text);
-    if (splits->shape.rank != 1 || splits->count == 0)
-        return error_invalid("Input splits must be a vector with at least one element, got shape %s",
-                             shape_text(&splits->shape).text);
-    if (index_at(splits, 0) != 0)
-        return error_invalid("First value in input_splits must be zero, got %lld", (long long)index_at(splits, 0));
+    if (splits->shape.rank == 1 && splits->count == 0)
+        return error_invalid("Input_splits should contain elements, but given input_values has 0 elements");
+    if (values->shape.rank != 1 || splits->shape.rank != 1)
+        return error_invalid("Both the input_tensor and input_splits should be of rank 1. ");
+    if (index_at(splits, 0) != 0) return error_invalid("First value in input_splits must be zero.");
+    if (index_at(splits, splits->count - 1) != values->count)
+        return error_invalid("Last value in input_splits must be equal to length of input_tensor.");
     for (int64_t i = 1; i < splits->count; i++)
         if (index_at(splits, i) < index_at(splits, i - 1))
             return error_invalid("Values in input_splits must be equal or in ascending order.");
-    if (index_at(splits, splits->count - 1) != values->count)
-        return error_invalid("Final value in input_splits, %lld, must be the number of values, %lld",
-                             (long long)index_at(splits, splits->count - 1), (long long)values->count);
     return NULL;
 }
 

@@ -44,6 +44,9 @@ static void full_matches(void **state) {
         {"\\Qa.b\\E", "a.b", true},
         {"(?:a|b)c", "bc", true},
         {"[]a]+", "]a", true},
+        {".", "\xff", false},
+        {"[^a]", "\xc0\x80", false},
+        {"[[:x]+", "[:x", true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Regex *r = NULL;
@@ -71,12 +74,15 @@ static void replacements(void **state) {
         {"$", "<", "ab", "ab<", "ab<"},
         {"\\.", "\\\\", "a.b.c", "a\\b.c", "a\\b\\c"},
         {"q", "z", "none", "none", "none"},
+        {"n", "\\1", "none", "none", "none"},
+        {"n", "x\\y", "none", "none", "xoxe"},
+        {"n", "x\\", "none", "none", "xoxe"},
+        {".", "-", "a\xffz", "-\xffz", "-\xff-"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Regex *r = NULL;
         StrBuf first = {0}, all = {0};
         assert_null(regex_compile(str_of(cases[i].pattern), &r));
-        assert_null(regex_check_rewrite(r, str_of(cases[i].rewrite)));
         regex_replace(r, str_of(cases[i].text), str_of(cases[i].rewrite), false, &first);
         regex_replace(r, str_of(cases[i].text), str_of(cases[i].rewrite), true, &all);
         assert_string_equal(strbuf_str(&first).ptr, cases[i].first);
@@ -91,12 +97,34 @@ static void bad_patterns_are_refused(void **state) {
     (void)state;
     static const char *const bad[] = {
         "(",     ")",          "[a", "*a", "a{1001}", "\\", "[b-a]", "(?z)", "((((x{1000}){1000}){1000}){1000})",
-        "\\xzz", "[[:nope:]]", "a**"};
+        "\\xzz", "[[:nope:]]", "a**", "\xff"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         Regex *r = NULL;
         Error *err = regex_compile(str_of(bad[i]), &r);
         if (!err) fail_msg("%s was taken", bad[i]);
         assert_int_equal(err->code, CODE_INVALID_ARGUMENT);
+        error_free(err);
+    }
+    static const char *const parts[][2] = {
+        {"a[b", "missing ]: [b"},         {"(a", "missing ): (a"},
+        {"a)", "unexpected ): a)"},       {"+?", "no argument for repetition operator: +?"},
+        {"a*?+", "bad repetition operator: *?+"},
+        {"a{2}{3}", "bad repetition operator: {2}{3}"},
+        {"(a{50}|b){30}", "invalid repetition size: {30}"},
+        {"[x\\8]", "invalid escape sequence: \\8"},
+        {"[c-a]", "invalid character class range: c-a"},
+        {"[[:no:]]", "invalid character class range: [:no:]"},
+        {"a(?=b)", "invalid perl operator: (?="},
+        {"(?P<a-b>c)", "invalid named capture group: (?P<a-b>"},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        Regex *r = NULL;
+        Error *err = regex_compile(str_of(parts[i][0]), &r);
+        if (!err) fail_msg("%s was taken", parts[i][0]);
+        StrBuf expected = {0};
+        strbuf_addf(&expected, "Invalid pattern: %s, error: %s", parts[i][0], parts[i][1]);
+        assert_string_equal(err->message, strbuf_str(&expected).ptr);
+        strbuf_clear(&expected);
         error_free(err);
     }
     StrBuf deep = {0};

@@ -19,10 +19,8 @@ static void read_regex(Str input) {
     Str groups[REGEX_MAX_GROUPS];
     regex_search(r, input, 0, groups);
     regex_full_match(r, input);
-    err = regex_check_rewrite(r, rewrite);
     StrBuf out = {0};
-    if (!err) regex_replace(r, str_slice(input, 0, 200), rewrite, true, &out);
-    error_free(err);
+    regex_replace(r, str_slice(input, 0, 200), rewrite, true, &out);
     strbuf_clear(&out);
     regex_free(r);
 }
