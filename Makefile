@@ -133,6 +133,8 @@ $(B)/%.o: src/%.c $(GEN_H)
 	@echo "CC $<"
 	@$(CC) $(CFLAGS_ALL) $(WARN) -MMD -MP -c $< -o $@
 
+$(B)/kernels/sobol.o: src/kernels/sobol_directions.bin
+
 $(B)/librill.a: $(LIB_OBJ)
 	@rm -f $@
 	@echo "AR $@"

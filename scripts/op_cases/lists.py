@@ -179,3 +179,77 @@ def session_tensors(p):
     p.run([back], missing)
     p.run(feeds=missing, targets=[drop])
     p.run(feeds={x: p.values((2,))}, targets=[keep.op, old.op])
+
+
+# ---- Maps ----
+
+MAP_OPS = "EmptyTensorMap TensorMapInsert TensorMapLookup TensorMapErase TensorMapHasKey TensorMapSize TensorMapStackKeys"
+
+
+@program(MAP_OPS, types=PLAIN)
+def tensor_map(p):
+    """Keys of one type, values of another; the order of keys is nobody's promise."""
+    key, other, value = p.placeholder("key"), p.placeholder("other"), p.placeholder("value", tf.float32)
+    empty = raw.EmptyTensorMap()
+    one = raw.TensorMapInsert(input_handle=empty, key=key, value=value)
+    two = raw.TensorMapInsert(input_handle=one, key=other, value=value + 1)
+    back = raw.TensorMapInsert(input_handle=empty, key="name", value=key)
+    found = raw.TensorMapLookup(input_handle=two, key=key, value_dtype=tf.float32)
+    kept = raw.TensorMapLookup(input_handle=back, key="name", value_dtype=p.dtype)
+    has = [raw.TensorMapHasKey(input_handle=m, key=other) for m in (empty, one, two)]
+    size = [raw.TensorMapSize(input_handle=m) for m in (empty, one, two)]
+    less = raw.TensorMapErase(input_handle=two, key=key, value_dtype=tf.float32)
+    after = [raw.TensorMapSize(input_handle=less), raw.TensorMapHasKey(input_handle=less, key=key), raw.TensorMapHasKey(input_handle=less, key=other)]
+    keys = raw.TensorMapStackKeys(input_handle=one, key_dtype=p.dtype)
+    no_keys = raw.TensorMapStackKeys(input_handle=empty, key_dtype=p.dtype)
+    wrong = raw.TensorMapStackKeys(input_handle=back, key_dtype=p.dtype)
+    mixed = raw.TensorMapSize(input_handle=tf.identity(two)), tf.shape(raw.TensorMapStackKeys(input_handle=two, key_dtype=p.dtype))
+    missing = raw.TensorMapLookup(input_handle=empty, key=key, value_dtype=tf.float32)
+    nothing = raw.TensorMapSize(input_handle=raw.TensorMapErase(input_handle=one, key=other, value_dtype=tf.float32))
+    other_type = raw.TensorMapLookup(input_handle=one, key=key, value_dtype=tf.int32)
+    several = raw.TensorMapSize(input_handle=tf.stack([one, one]))
+    no_map = raw.TensorMapSize(input_handle=raw.EmptyTensorList(element_shape=[2], max_num_elements=1, element_dtype=p.dtype))
+    def some(shape):
+        """Messages have keys in them, and recorded messages only ASCII."""
+        found = p.values(shape)
+        return np.array([b"eat" if v == "\u00e9t\u00e9".encode() else v for v in found.reshape(-1)], object).reshape(shape) if p.dtype == tf.string else found
+
+    for shape in ((), (3,), (2, 2), (0,)):
+        one_key = some(shape)
+        for second in (some(shape), one_key, some((4,))):
+            feed = {key: one_key, other: second, value: np.float32([1.5, -2])}
+            p.run([found, kept, keys, *has, *size, *mixed] if np.shape(second) == np.shape(one_key) else [found, kept, keys, *has, *size], feed)
+            p.run(after, feed)
+            p.run([nothing], feed)
+            p.run([mixed[1]], feed)
+    feed = {key: some((2,)), other: some(()), value: np.float32(3)}
+    for fetch in (no_keys, missing, other_type, several, no_map) + ((wrong,) if p.dtype != tf.string else ()):
+        p.run([fetch], feed)
+
+
+@program(MAP_OPS.replace("TensorMapStackKeys", "AddN ZerosLike"))
+def tensor_map_sums(p):
+    x, y = p.placeholder("x"), p.placeholder("y")
+    empty = raw.EmptyTensorMap()
+    maps = [raw.TensorMapInsert(input_handle=raw.TensorMapInsert(input_handle=empty, key=1, value=x), key=second, value=y) for second in (2, 3)]
+    total = raw.AddN(inputs=maps)
+    parts = [raw.TensorMapLookup(input_handle=total, key=k, value_dtype=tf.float32) for k in (1, 2, 3)]
+    size = raw.TensorMapSize(input_handle=raw.TensorMapErase(input_handle=total, key=2, value_dtype=tf.float32))
+    nothing = raw.TensorMapSize(input_handle=raw.ZerosLike(x=total))
+    has = raw.TensorMapHasKey(input_handle=total, key=tf.constant(1, tf.int64))
+    p.run([*parts, size, nothing, has], {x: p.values((2, 3)), y: p.values((4,))})
+
+
+@program("TensorMapLookup TensorMapInsert TensorMapErase TensorMapHasKey")
+def tensor_map_gradients(p):
+    """With the rules that TensorFlow keeps in a module that it does not load by itself."""
+    from tensorflow.python.ops import map_ops  # noqa: F401
+    a, b = p.placeholder("a"), p.placeholder("b")
+    m = map_ops.tensor_map_insert(map_ops.empty_tensor_map(), "a", a)
+    m = map_ops.tensor_map_insert(m, "b", b)
+    m = map_ops.tensor_map_insert(m, "a", b * 2)
+    looked = map_ops.tensor_map_lookup(m, "a", tf.float32)
+    grads = tf.gradients(looked, [a, b])
+    left = map_ops.tensor_map_erase(m, "b", tf.float32)
+    less = tf.gradients(map_ops.tensor_map_lookup(left, "a", tf.float32) * 3, [b])
+    p.run([looked, *[g for g in grads if g is not None], *less], {a: p.values((2,)), b: p.values((2,))})

@@ -1,7 +1,8 @@
 """Random ops: with TensorFlow's seeds they must give TensorFlow's numbers."""
 import numpy as np
+import tensorflow as tf
 
-from .table import Call, cases
+from .table import Call, cases, program
 
 SHAPES = [(), (3,), (2, 5), (0,), (257,)]
 
@@ -298,3 +299,22 @@ def index_shuffle(c):
     if c.name.endswith("64"):
         yield Call(np.array([3, 2**62], d), seed(1, 2, 3), np.array(2**63 - 1, d))
         yield Call(np.array([3, 2**40], d), seed(1, 2, 3), np.array(2**40 + 5, d))
+
+
+@cases("SobolSample", primary="dtype", rtol=1e-9, gradient=False)
+def sobol(c):
+    for dim, count, skip in [(1, 1, 0), (1, 10, 0), (2, 20, 0), (3, 17, 5), (40, 8, 100), (2, 1100, 1000), (5, 3, 2**29), (300, 2, 40000),
+                             (0, 1, 0), (-1, 1, 0), (21201, 1, 0), (1, 0, 0), (1, 1, -1), (1, 2**31 - 1, 0), (1, 2**30, 2**30)]:
+        yield Call(np.int32(dim), np.int32(count), np.int32(skip))
+    yield Call(np.int32([1]), np.int32(1), np.int32(1))
+    yield Call(np.int32(1), np.int32([1, 2]), np.int32(1))
+    yield Call(np.int32(1), np.int32(1), np.int32([]))
+
+
+@program("SobolSample", types=["float32", "float64"])
+def sobol_of_many_dimensions(p):
+    skip = p.placeholder("skip", tf.int32)
+    points = tf.raw_ops.SobolSample(dim=21200, num_results=3, skip=skip, dtype=p.dtype)
+    parts = [points[:, at:at + 3] for at in (0, 1, 2, 5, 11, 35, 99, 159, 335, 479, 1109, 1865, 3665, 5713, 13423, 17000, 21197)]
+    for count in (0, 1, 1000, 2**20 - 2, 2**28 + 12345):
+        p.run(parts, {skip: np.int32(count)})

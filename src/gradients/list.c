@@ -1,4 +1,4 @@
-/* list.c: gradients of lists of tensors: a list of the gradients of the elements; and of optional values. */
+/* list.c: gradients of lists and maps of tensors: a list or map of the gradients of the elements; and of optional values. */
 #include "gradients/rule.h"
 
 static DataType element_type(Builder *b, Rule *r) {
@@ -126,6 +126,30 @@ static void optional_get_grad(Builder *b, Rule *r) {
     rule_set(r, 0, b_op(b, "OptionalFromValue", dys, n->output_count));
 }
 
+/* ---- Maps ---- */
+
+static void map_lookup_grad(Builder *b, Rule *r) {
+    rule_set(r, 0, b_op3(b, "TensorMapInsert", b_op0(b, "EmptyTensorMap"), rule_in(r, 1), rule_dy(r, 0)));
+}
+
+/* What was put under the key gets the gradient that stands there, and what was there before gets none; without one there are zeros. */
+static void map_insert_grad(Builder *b, Rule *r) {
+    Output dmap = rule_dy(r, 0), key = rule_in(r, 1), value = rule_in(r, 2), found = b_op2(b, "TensorMapHasKey", dmap, key);
+    Node *maps = b_node(b, "Switch", (Output[]){dmap, found}, 2), *values = b_node(b, "Switch", (Output[]){value, found}, 2);
+    Output with = output_of(maps, 1), without = output_of(maps, 0);
+    b_with_type(b, "value_dtype", output_dtype(value));
+    Output item = b_op2(b, "TensorMapLookup", with, key);
+    b_with_type(b, "value_dtype", output_dtype(value));
+    Output rest = b_op2(b, "TensorMapErase", with, key);
+    rule_set(r, 0, b_op2(b, "Merge", without, rest));
+    rule_set(r, 2, b_op2(b, "Merge", b_zeros_like(b, output_of(values, 0)), item));
+}
+
+static void map_erase_grad(Builder *b, Rule *r) {
+    (void)b;
+    rule_set(r, 0, rule_dy(r, 0));
+}
+
 const GradientDef list_gradients[] = {
     {"OptionalFromValue", optional_from_grad},
     {"OptionalGetValue", optional_get_grad},
@@ -143,5 +167,12 @@ const GradientDef list_gradients[] = {
     {"TensorListSetItem", set_item_grad},
     {"TensorListSplit", split_grad},
     {"TensorListStack", stack_grad},
+    {"EmptyTensorMap", NULL},
+    {"TensorMapErase", map_erase_grad},
+    {"TensorMapHasKey", NULL},
+    {"TensorMapInsert", map_insert_grad},
+    {"TensorMapLookup", map_lookup_grad},
+    {"TensorMapSize", NULL},
+    {"TensorMapStackKeys", NULL},
     {0},
 };

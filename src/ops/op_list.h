@@ -12,6 +12,7 @@
     ROW(send_recv) \
     ROW(collective_ops) \
     ROW(tensor_list_ops) \
+    ROW(tensor_map_ops) \
     ROW(tensor_array) \
     ROW(stack) \
     ROW(unary) \
@@ -92,6 +93,7 @@
     ROW(sparse_serialize) \
     ROW(set_ops) \
     ROW(random_ops) \
+    ROW(sobol) \
     ROW(stateless_random) \
     ROW(binomial) \
     ROW(bounded_normal) \

@@ -249,5 +249,12 @@ const ShapeRow list_rules[] = {
     {"TensorListSetItem", set_item, 0},
     {"TensorListSplit", list_split, 0},
     {"TensorListStack", stack, 0},
+    {"EmptyTensorMap", rule_scalar, 0},
+    {"TensorMapErase", rule_scalar, 0},
+    {"TensorMapHasKey", rule_scalar, 0},
+    {"TensorMapInsert", rule_scalar, 0},
+    {"TensorMapLookup", rule_unknown, 0},
+    {"TensorMapSize", rule_scalar, 0},
+    {"TensorMapStackKeys", rule_unknown, 0},
     {0},
 };

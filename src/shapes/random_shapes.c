@@ -122,6 +122,15 @@ static void stateless_bounded_normal(ShapeContext *c) {
     ctx_out(c, 0, s);
 }
 
+static void sobol(ShapeContext *c) {
+    int64_t sizes[] = {DIM_UNKNOWN, DIM_UNKNOWN, DIM_UNKNOWN};
+    for (int i = 0; i < 3; i++) {
+        ctx_want_scalar(c, i);
+        if (!ctx_int(c, i, &sizes[i]) || sizes[i] < 0) sizes[i] = DIM_UNKNOWN;
+    }
+    ctx_out(c, 0, shape_matrix(sizes[1], sizes[0]));
+}
+
 const ShapeRow random_rules[] = {
     {"AllCandidateSampler", candidate_sampler, 0},
     {"ComputeAccidentalHits", accidental_hits, 0},
@@ -142,6 +151,7 @@ const ShapeRow random_rules[] = {
     {"RandomUniformInt", random_shape, "* [] []"},
     {"StatefulRandomBinomial", stateful_binomial, 0},
     {"StatefulStandardNormal", stateful_tagged, 0},
+    {"SobolSample", sobol, 0},
     {"StatefulStandardNormalV2", stateful, 0},
     {"StatefulTruncatedNormal", stateful, 0},
     {"StatefulUniform", stateful, 0},

@@ -1,7 +1,7 @@
 """Graphs of functions: calls, If, Case and While; lists of tensors and optional values."""
 import tensorflow.compat.v1 as tf
 from tensorflow.python.framework import function
-from tensorflow.python.ops import gen_optional_ops, list_ops
+from tensorflow.python.ops import gen_optional_ops, list_ops, map_ops
 
 from gradient_case import case, floats, values
 
@@ -204,6 +204,17 @@ def lists_split():
     joined = list_ops.tensor_list_concat(a, element_dtype=tf.float64, element_shape=[None, 3])
     old = tf.raw_ops.TensorListConcat(input_handle=a, element_dtype=tf.float64, element_shape=[None, 3])[0]
     return [tf.reshape(first, [2, 3]), tf.reshape(joined, [5, 3]), tf.reshape(old, [5, 3])], [x]
+
+
+@case()
+def maps():
+    x, y = floats(2, 3), floats(4, seed=1)
+    first = map_ops.tensor_map_insert(map_ops.empty_tensor_map(), "x", x * 2)
+    both = map_ops.tensor_map_insert(first, "y", y)
+    again = map_ops.tensor_map_insert(both, "x", x * x)
+    less = map_ops.tensor_map_erase(again, "y", tf.float64)
+    return [tf.reshape(map_ops.tensor_map_lookup(m, k, tf.float64), s)
+            for m, k, s in ((both, "x", [2, 3]), (both, "y", [4]), (again, "x", [2, 3]), (again, "y", [4]), (less, "x", [2, 3]))], [x, y]
 
 
 @case()
