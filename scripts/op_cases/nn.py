@@ -396,17 +396,76 @@ def dilation_grad(c):
     yield Call(c.values((1, 4, 4, 2)), c.values((2, 2, 2)), c.values((1, 4, 4, 2)), strides=[1, 1, 1, 1], rates=[1, 1, 1, 1], padding="SAME")
 
 
+ACTIVATIONS = [[], ["Relu"], ["Relu6"], ["Elu"], ["LeakyRelu"]]
+
+
 @cases("_FusedMatMul", gradient=False, **LOOSE)
 def fused_mat_mul(c):
-    for fused in (["BiasAdd"], ["BiasAdd", "Relu"], ["BiasAdd", "Relu6"], ["BiasAdd", "Elu"], ["BiasAdd", "LeakyRelu"], ["BiasAdd", "Tanh"], ["BiasAdd", "Sigmoid"]):
-        yield Call(c.values((2, 3)), c.values((3, 4)), [c.values((4,))], fused_ops=fused, num_args=1)
+    for after in ACTIVATIONS + [["Tanh"], ["Sigmoid"]]:
+        yield Call(c.values((2, 3)), c.values((3, 4)), [c.values((4,))], fused_ops=["BiasAdd"] + after)
     yield Call(c.values((3, 2)), c.values((4, 3)), [c.values((4,))], fused_ops=["BiasAdd"], transpose_a=True, transpose_b=True)
+    yield Call(c.values((2, 3)), c.values((3, 4)), [c.values((4,))], fused_ops=["BiasAdd", "LeakyRelu"], leakyrelu_alpha=0.75)
+    yield Call(c.values((0, 3)), c.values((3, 4)), [c.values((4,))], fused_ops=["BiasAdd", "Relu"])
+    yield Call(c.values((2, 3)), c.values((3, 0)), [c.values((0,))], fused_ops=["BiasAdd", "Relu"])
+    for a, b, bias in (((2, 3), (4, 4), (4,)), ((2, 3, 1), (3, 4), (4,)), ((2, 3), (3,), (4,)), ((2, 3), (3, 4), (1, 4)), ((2, 3), (3, 4), ())):
+        yield Call(c.values(a), c.values(b), [c.values(bias)], fused_ops=["BiasAdd"])
+    yield Call(c.values((2, 3)), c.values((3, 4)), [c.values((4,))], fused_ops=[])
+    yield Call(c.values((2, 3)), c.values((3, 4)), [c.values((4,))], fused_ops=["BiasAdd", "Nonsense"])
+    yield Call(c.values((2, 3)), c.values((3, 4)), [c.values((4,)), c.values((4,))], fused_ops=["BiasAdd"])
 
 
-@cases("_FusedConv2D", types={"T": ["float32"]}, gradient=False, **LOOSE)
+@cases("_FusedConv2D", types={"T": ["float32", "float64", "int8", "qint8"]}, gradient=False, **LOOSE)
 def fused_conv(c):
-    for fused in (["BiasAdd"], ["BiasAdd", "Relu"], ["BiasAdd", "Relu6"], ["BiasAdd", "Elu"], ["BiasAdd", "LeakyRelu"]):
-        yield Call(c.values((1, 4, 4, 2)), c.values((3, 3, 2, 3)), [c.values((3,))], [], fused_ops=fused, strides=[1, 1, 1, 1], padding="SAME", num_args=1)
+    if c.name in ("int8", "qint8"):
+        yield from fused_byte_conv(c)
+        return
+    attrs = dict(strides=[1, 1, 1, 1], padding="SAME")
+    image, filter_, bias = c.values((2, 5, 4, 2)), c.values((3, 3, 2, 3)), c.values((3,))
+    norm = [c.values((3,), 1, 2), c.values((3,)), c.values((3,)), c.values((3,), 1, 4)]
+    for after in ACTIVATIONS:
+        yield Call(image, filter_, [bias], [], fused_ops=["BiasAdd"] + after, num_args=1, **attrs)
+        yield Call(image, filter_, norm, [], fused_ops=["FusedBatchNorm"] + after, num_args=4, epsilon=0.01, **attrs)
+    for more in (dict(strides=[1, 2, 1, 1], padding="VALID"), dict(strides=[1, 1, 1, 1], padding="SAME", dilations=[1, 2, 2, 1]),
+                 dict(strides=[1, 2, 2, 1], padding="EXPLICIT", explicit_paddings=[0, 0, 2, 1, 0, 3, 0, 0])):
+        yield Call(image, filter_, [bias], [], fused_ops=["BiasAdd", "Relu"], num_args=1, **more)
+    yield Call(image, c.values((1, 1, 2, 3)), [bias], [], fused_ops=["BiasAdd"], num_args=1, **attrs)
+    yield Call(c.values((2, 3, 3, 2)), filter_, [bias], [], fused_ops=["BiasAdd"], num_args=1, strides=[1, 1, 1, 1], padding="VALID")
+    yield Call(c.values((0, 5, 4, 2)), filter_, [bias], [], fused_ops=["BiasAdd"], num_args=1, **attrs)
+    for x, f, b in (((5, 4, 2), (3, 3, 2, 3), (3,)), ((2, 5, 4, 3), (3, 3, 2, 3), (3,)), ((2, 5, 4, 2), (3, 3, 2), (3,)), ((2, 5, 4, 2), (3, 3, 2, 3), (1, 3))):
+        yield Call(c.values(x), c.values(f), [c.values(b)], [], fused_ops=["BiasAdd"], num_args=1, **attrs)
+    yield Call(image, filter_, norm[:3], [], fused_ops=["FusedBatchNorm"], num_args=3, **attrs)
+    yield Call(image, filter_, [bias], [], fused_ops=["BiasAdd", "Nonsense"], num_args=1, **attrs)
+    yield Call(image, filter_, [bias], [], fused_ops=[], num_args=1, **attrs)
+
+
+def fused_byte_conv(c):
+    """Bytes times bytes, to bytes again."""
+    small = lambda shape: c.values(shape, -30, 30)
+    for after in ([], ["Relu"]):
+        for padding, stride, filter_ in (("SAME", 1, (3, 3, 2, 4)), ("VALID", 2, (3, 2, 2, 4)), ("SAME", 1, (1, 1, 2, 4)), ("VALID", 1, (5, 4, 2, 4))):
+            attrs = dict(fused_ops=["BiasAdd"] + after, num_args=2, strides=[1, stride, stride, 1], padding=padding)
+            rows, columns = [(n if padding == "SAME" else n - k + 1) for n, k in ((5, filter_[0]), (4, filter_[1]))]
+            out = (2, -(-rows // stride), -(-columns // stride), 4)
+            x, f, bias = small((2, 5, 4, 2)), small(filter_), c.values((4,), -90, 90, np.float32)
+            yield Call(x, f, [bias, small(out)], [np.float32(0.0625), np.float32(0.5)], **attrs)
+            yield Call(x, f, [bias, small((0,))], [np.float32(0.125), np.float32(0)], **attrs)
+            yield Call(x, f, [bias, small((0,))], [c.values((4,), 0, 1, np.float32), np.float32(0)], **attrs)
+    attrs = dict(fused_ops=["BiasAdd"], num_args=2, strides=[1, 1, 1, 1], padding="SAME")
+    x, f, bias = small((2, 5, 4, 2)), small((3, 3, 2, 4)), c.values((4,), -90, 90, np.float32)
+    scales = [np.float32(0.125), np.float32(0)]
+    yield Call(small((2, 5, 4, 4)), f, [bias, small((0,))], scales, **attrs)
+    yield Call(small((5, 4, 4)), f, [bias, small((0,))], scales, **attrs)
+    yield Call(x, f, [bias, small((0,))], scales, **dict(attrs, dilations=[1, 2, 2, 1]))
+    yield Call(x, f, [bias, small((0,))], scales, **dict(attrs, fused_ops=["BiasAdd", "Relu6"]))
+    yield Call(x, f, [bias, small((0,))], scales, **dict(attrs, fused_ops=["BiasAdd", "Nonsense"]))
+
+
+@cases("_UnaryOpsComposition", gradient=False, **LOOSE)
+def unary_composition(c):
+    for names in (["Sqrt"], ["Abs", "Sqrt", "Neg"], ["Relu6", "Tanh"], ["Elu", "Exp", "Log"], ["Square", "Rsqrt", "Sigmoid", "Inv"], ["Selu", "Relu", "Ceil"], ["Nonsense"]):
+        yield Call(c.values((2, 5), 0.5, 6), op_names=names)
+        yield Call(c.values((), 0.5, 6), op_names=names)
+        yield Call(c.values((0, 3)), op_names=names)
 
 
 @cases("FractionalMaxPool FractionalAvgPool", rtol=1e-4, atol=1e-4)

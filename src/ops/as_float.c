@@ -21,6 +21,7 @@ void floats_load(const Tensor *t, int64_t at, int64_t n, float *to) {
             for (int64_t i = 0; i < n; i++) to[i] = bfloat16_to_float(((const uint16_t *)from)[i]);
             break;
         case DT_INT8:
+        case DT_QINT8:
             for (int64_t i = 0; i < n; i++) to[i] = (float)((const int8_t *)from)[i];
             break;
         case DT_UINT8:

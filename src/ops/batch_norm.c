@@ -213,6 +213,7 @@ static Error *norm_ex_run(KernelContext *k) {
     if (side && !shape_eq(&side->shape, &k->in[0]->shape)) {
         return error_invalid("side_input shape must be equal to input shape: %s != %s", shape_text(&side->shape).text, shape_text(&k->in[0]->shape).text);
     }
+    if (k->in[0]->shape.rank != 4) return error_invalid("input must be 4-dimensional%s", shape_text(&k->in[0]->shape).text);
     Error *err = norm_run(k);
     if (err || k->error || !k->out[0]) return err;
     NormTail tail = {k->out[0]->data, side ? side->data : NULL, st->relu};

@@ -36,7 +36,7 @@ static Error *read_activation(const Node *node, FusedNormState *st) {
     } else if (!err && count == 1 && str_is(names[0], "LeakyRelu")) {
         err = node_attr_float(node, "leakyrelu_alpha", &st->negative);
     } else if (!err && count > 0) {
-        err = error_unimplemented("Instance normalization with %.*s", STR_ARG(names[0]));
+        err = error_unimplemented("Fusion is not implemented: [%.*s]", STR_ARG(names[0]));
     }
     free(names);
     return err;
@@ -50,9 +50,9 @@ static Error *instance_init(const Node *node, void *state) {
     if (!err) err = read_activation(node, st);
     if (!err) err = node_attr_ints(node, "reduction_axes", &axes, &count);
     for (int i = 0; !err && i < count; i++) {
-        if ((axes[0] != 1 && axes[0] != 2) || axes[i] != axes[0] + i) err = error_invalid("reduction_axes must be those of height and width");
+        if ((axes[0] != 1 && axes[0] != 2) || axes[i] != axes[0] + i) err = error_invalid("Failed to infer data format from reduction axes");
     }
-    if (!err && count == 0) err = error_invalid("reduction_axes must not be empty");
+    if (!err && count == 0) err = error_invalid("Failed to infer data format from reduction axes");
     if (!err) {
         st->first_axis = (int)axes[0];
         st->axis_count = count;
@@ -105,13 +105,10 @@ static void norm_range(void *arg, int64_t begin, int64_t end) {
 
 /* Sizes and steps are there; runs it on floats. */
 static Error *normalise(KernelContext *k, NormJob *job) {
-    static const char *const names[] = {"x", "scale", "offset"};
     Tensor *y = kernel_output(k, 0, &k->in[0]->shape), *wide[3] = {NULL, NULL, NULL}, *moments = NULL, *out = NULL;
-    for (int i = 1; i < 3; i++) {
-        if (k->in[i]->count != job->channels)
-            return error_invalid("%s must have the same number of elements as the channels of x: %lld vs. %lld", names[i],
-                                 (long long)k->in[i]->count, (long long)job->channels);
-    }
+    if (k->in[1]->count != k->in[2]->count) return error_invalid("Number of elements in scale and shifttensors are not same.");
+    if (k->in[1]->count != job->channels)
+        return error_invalid("scale must have the same number of elements as the channels of x: %lld vs. %lld", (long long)k->in[1]->count, (long long)job->channels);
     if (!y || y->count == 0) return NULL;
     Shape shape = shape_matrix(job->outer, 2 * job->inner);
     moments = kernel_scratch(k, DT_DOUBLE, &shape);
@@ -134,7 +131,13 @@ static Error *normalise(KernelContext *k, NormJob *job) {
 
 static Error *layer_run(KernelContext *k) {
     const Shape *x = &k->in[0]->shape;
-    if (x->rank < 1) return error_invalid("input must have a dimension to normalize");
+    if (x->rank != 2 && x->rank != 3) return error_invalid("input must be 2D or 3D%s", shape_text(x).text);
+    if (k->in[1]->shape.rank != 1) return error_invalid("scale must be 1D tensor%s", shape_text(&k->in[1]->shape).text);
+    if (k->in[2]->shape.rank != 1) return error_invalid("offset must be 1D tensor%s", shape_text(&k->in[2]->shape).text);
+    if (k->in[0]->count == 0) {
+        kernel_output(k, 0, x);
+        return NULL;
+    }
     int64_t width = x->dims[x->rank - 1];
     NormJob job = {.st = k->state, .outer = shape_prod(x, 0, x->rank - 1), .reduced = width, .inner = 1, .channels = width, .reduced_step = 1};
     return normalise(k, &job);
@@ -144,7 +147,11 @@ static Error *instance_run(KernelContext *k) {
     const FusedNormState *st = k->state;
     const Shape *x = &k->in[0]->shape;
     if (x->rank != st->axis_count + 2)
-        return error_invalid("input must have %d dimensions: %s", st->axis_count + 2, shape_text(x).text);
+        return error_invalid("Unsupported input: %s, %s", shape_text(x).text, st->first_axis == 2 ? "NCHW" : "NHWC");
+    if (k->in[0]->count == 0) { /* its other dimensions may be of any size */
+        kernel_output(k, 0, x);
+        return NULL;
+    }
     bool channels_first = st->first_axis == 2;
     int64_t channels = x->dims[channels_first ? 1 : x->rank - 1];
     NormJob job = {.st = st, .channels = channels, .reduced = shape_prod(x, st->first_axis, st->first_axis + st->axis_count)};

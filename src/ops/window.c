@@ -65,6 +65,10 @@ Error *window_init(Window *win, const Node *node) {
     if (!err) err = read_ints(node, "ksizes", win->ksize, rank, false);
     if (!err)
         err = read_ints(node, "explicit_paddings", win->explicit_pads, 2 * rank, win->padding != PADDING_EXPLICIT);
+    if (!err && node_attr(node, "padding_list", &padding) && attr_list_ints(padding, NULL, 0) > 0) {
+        win->padding = PADDING_EXPLICIT;
+        err = read_ints(node, "padding_list", win->explicit_pads, 2 * rank, false);
+    }
     return err;
 }
 

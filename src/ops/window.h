@@ -14,8 +14,8 @@ typedef struct Window {
     int64_t explicit_pads[10]; /* before and after of each dimension */
 } Window;
 
-/* Reads padding, and data_format, strides, dilations or rates, ksize or ksizes and explicit_paddings where the op has
- * them. The rank is that of the data format, else as many as there are strides. */
+/* Reads padding, and data_format, strides, dilations or rates, ksize or ksizes, explicit_paddings and padding_list, which
+ * stands above the padding, where the op has them. The rank is that of the data format, else as many as there are strides. */
 Error *window_init(Window *win, const Node *node) MUST_CHECK;
 
 /* How a window of k elements moves over one dimension. */
