@@ -155,6 +155,7 @@
     ROW(dataset_interleave) \
     ROW(dataset_batch) \
     ROW(dataset_shuffle) \
+    ROW(dataset_seed) \
     ROW(dataset_cache) \
     ROW(dataset_sequence) \
     ROW(dataset_window) \

@@ -5,9 +5,12 @@
 
 #include "base/memory.h"
 #include "base/thread.h"
+#include "proto/wire.h"
 #include "runtime/executable.h"
 #include "runtime/function_runtime.h"
 #include "runtime/step_context.h"
+
+enum { NAME_ATTR_LIST_NAME = 1 };
 
 struct Closure {
     RefCount refs;
@@ -46,6 +49,14 @@ void closure_unref(Closure *c) {
     free(c->function);
     executable_unref(c->executable);
     free(c);
+}
+
+Str closure_name(const Closure *c) {
+    Str name = STR("");
+    WireReader r = wire_reader((Str){c->function, c->function_len});
+    while (wire_next(&r))
+        if (r.field == NAME_ATTR_LIST_NAME && r.type == WIRE_BYTES) name = r.bytes;
+    return name;
 }
 
 /* ---- Scopes ---- */

@@ -13,6 +13,7 @@ typedef struct Closure Closure;
 Closure *closure_new(KernelContext *k, Str name_attr_list, Tensor *const *captured, int captured_count);
 Closure *closure_ref(Closure *c);
 void closure_unref(Closure *c);
+Str closure_name(const Closure *c); /* of its function; borrowed */
 
 /* Function bodies with state of their own, so that random ops in them start anew; shared by the calls of one iterator. */
 typedef struct ClosureScope ClosureScope;

@@ -68,6 +68,15 @@ static void gathered_clear(Gathered *g) {
     free(g->capacity);
 }
 
+/* The rest of a batch of which an element failed. */
+static void skip_rest(DatasetIterator *it, IteratorContext *c, int64_t count, Tensor **element) {
+    bool end = false;
+    for (int64_t i = 0; !end && i < count && !cancel_is_set(c->cancel); i++) {
+        error_free(iterator_next(it->input, c, element, &end));
+        tuple_clear(element, it->dataset->inputs[0]->component_count);
+    }
+}
+
 static Error *gather(DatasetIterator *it, IteratorContext *c, int64_t size, Gathered *g, bool *end) {
     int n = it->dataset->inputs[0]->component_count;
     Tensor **element = tuple_new(n);
@@ -78,6 +87,8 @@ static Error *gather(DatasetIterator *it, IteratorContext *c, int64_t size, Gath
     *end = !it->input;
     while (!err && !*end && g->count < size) {
         err = iterator_next(it->input, c, element, end);
+        if (err && it->dataset->kind->joins_map && it->input->kind->is_map)
+            skip_rest(it, c, size - g->count - 1, element);
         if (err || *end) break;
         for (int i = 0; i < n; i++) {
             g->components[i] = vec_reserve(g->components[i], &g->capacity[i], (size_t)g->count + 1, sizeof(Tensor *));
@@ -194,9 +205,9 @@ static Error *batch_of(DatasetIterator *it, IteratorContext *c, int64_t size, Te
     Error *err = gather(it, c, size, &g, end);
     *end = g.count == 0 || (d->drop_remainder && g.count < size);
     for (int i = 0; !err && !*end && i < g.component_count; i++)
-        err = d->shapes ? stack_padded(d, g.components[i], g.count, i, &out[i])
-               : d->fused ? stack_fused(g.components[i], g.count, it->dataset->types[i], &out[i])
-                        : batch_stack(g.components[i], g.count, i, it->dataset->types[i], &out[i]);
+        err = d->shapes  ? stack_padded(d, g.components[i], g.count, i, &out[i])
+              : d->fused ? stack_fused(g.components[i], g.count, it->dataset->types[i], &out[i])
+                         : batch_stack(g.components[i], g.count, i, it->dataset->types[i], &out[i]);
     gathered_clear(&g);
     return err;
 }
@@ -218,12 +229,14 @@ static void destroy_batch(Dataset *d) {
     tuple_free(b->padding, d->component_count);
 }
 
-static const DatasetKind batch_kind = {.name = "Batch",
-                                       .size = sizeof(BatchDataset),
-                                       .cardinality = count_batches,
-                                       .start = iterator_start_input,
-                                       .next = next_batch,
-                                       .destroy = destroy_batch};
+#define BATCH(kind_name, with_map)                                                                                    \
+    {                                                                                                                 \
+        .name = kind_name, .size = sizeof(BatchDataset), .cardinality = count_batches, .start = iterator_start_input, \
+        .next = next_batch, .destroy = destroy_batch, .joins_map = (with_map)                                         \
+    }
+static const DatasetKind batch_kind = BATCH("Batch", true);
+static const DatasetKind parallel_batch_kind = BATCH("ParallelBatch", false);
+static const DatasetKind padded_batch_kind = BATCH("PaddedBatch", false);
 
 Dataset *fused_batch_dataset_new(Dataset *input, int64_t size, bool drop_remainder) {
     Dataset *d = batch_dataset_new(input, size, drop_remainder);
@@ -231,11 +244,15 @@ Dataset *fused_batch_dataset_new(Dataset *input, int64_t size, bool drop_remaind
     return d;
 }
 
-Dataset *batch_dataset_new(Dataset *input, int64_t size, bool drop_remainder) {
-    BatchDataset *d = (BatchDataset *)dataset_like(&batch_kind, input);
+static Dataset *make_batches(const DatasetKind *kind, Dataset *input, int64_t size, bool drop_remainder) {
+    BatchDataset *d = (BatchDataset *)dataset_like(kind, input);
     d->size = size;
     d->drop_remainder = drop_remainder;
     return &d->base;
+}
+
+Dataset *batch_dataset_new(Dataset *input, int64_t size, bool drop_remainder) {
+    return make_batches(&batch_kind, input, size, drop_remainder);
 }
 
 static Error *batch_size(KernelContext *k, int i, int64_t *out) {
@@ -243,15 +260,23 @@ static Error *batch_size(KernelContext *k, int i, int64_t *out) {
     return !err && *out <= 0 ? error_invalid("Batch size must be greater than zero.") : err;
 }
 
-static Error *run_batch(KernelContext *k) {
+static Error *make_batch(KernelContext *k, const DatasetKind *kind) {
     Dataset *in = NULL;
     int64_t size = 0;
     bool drop = false;
     Error *err = kernel_dataset(k, 0, &in);
     if (!err) err = batch_size(k, 1, &size);
     if (!err && k->input_count > 2) err = kernel_bool(k, k->input_count - 1, "drop_remainder", &drop);
-    if (!err) kernel_set_dataset(k, 0, batch_dataset_new(in, size, drop));
+    if (!err) kernel_set_dataset(k, 0, make_batches(kind, in, size, drop));
     return err;
+}
+
+static Error *run_batch(KernelContext *k) {
+    return make_batch(k, &batch_kind);
+}
+
+static Error *run_parallel_batch(KernelContext *k) {
+    return make_batch(k, &parallel_batch_kind);
 }
 
 static Error *read_padding(KernelContext *k, int component, int shape_input, int value_input, BatchDataset *d) {
@@ -285,7 +310,7 @@ static Error *run_padded_batch(KernelContext *k) {
             "Number of padded shapes (%lld) must match the number of components in the input dataset's elements (%d)",
             (long long)n, in->component_count);
     if (err) return err;
-    BatchDataset *d = (BatchDataset *)batch_dataset_new(in, size, drop);
+    BatchDataset *d = (BatchDataset *)make_batches(&padded_batch_kind, in, size, drop);
     d->shapes = xcalloc((size_t)n + 1, sizeof *d->shapes);
     d->padding = tuple_new((int)n);
     for (int i = 0; !err && i < n; i++) err = read_padding(k, i, 2 + i, 2 + (int)n + i, d);
@@ -441,7 +466,7 @@ static Error *run_rebatch(KernelContext *k) {
 const KernelDef dataset_batch_cpu[] = {
     {"BatchDataset", .run = run_batch},
     {"BatchDatasetV2", .run = run_batch},
-    {"ParallelBatchDataset", .run = run_batch},
+    {"ParallelBatchDataset", .run = run_parallel_batch},
     {"PaddedBatchDataset", .run = run_padded_batch},
     {"PaddedBatchDatasetV2", .run = run_padded_batch},
     {"UnbatchDataset", .run = run_unbatch},

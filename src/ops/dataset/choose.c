@@ -213,7 +213,9 @@ static Error *run_directed(KernelContext *k) {
 /* ---- Ignore errors ---- */
 
 static IteratorContext dropping(const IteratorContext *c) {
-    return (IteratorContext){.cancel = c->cancel, .scope = c->scope, .drops_errors = true};
+    IteratorContext inner = *c;
+    inner.drops_errors = true;
+    return inner;
 }
 
 static Error *start_without_errors(DatasetIterator *it, IteratorContext *c) {

@@ -37,9 +37,9 @@ typedef struct Walk {
     int count;
 } Walk;
 
-static Error *walk_begin(KernelContext *k, int input, Walk *w) {
+static Error *walk_begin(KernelContext *k, int input, const char *root, Walk *w) {
     Dataset *d = NULL;
-    *w = (Walk){.context = {.cancel = kernel_cancel(k)}};
+    *w = (Walk){.context = {.cancel = kernel_cancel(k), .root = root}};
     Error *err = kernel_dataset(k, input, &d);
     if (err) return err;
     w->count = d->component_count;
@@ -76,7 +76,7 @@ static Error *set_outputs(KernelContext *k, Tensor **element, int count) {
 static void reduce(KernelContext *k, void *arg) {
     Closure *f = arg;
     Walk w;
-    Error *err = walk_begin(k, 0, &w);
+    Error *err = walk_begin(k, 0, "ReduceIterator", &w);
     int n = k->output_count;
     Tensor **args = tuple_new(n + w.count), **rets = tuple_new(n);
     DataType *types = xcalloc((size_t)n + 1, sizeof *types);
@@ -118,7 +118,7 @@ static void single_element(KernelContext *k, void *arg) {
     Walk w;
     bool end = false;
     (void)arg;
-    Error *err = walk_begin(k, 0, &w);
+    Error *err = walk_begin(k, 0, "SingleElementIterator", &w);
     Tensor **element = tuple_new(w.count), **second = tuple_new(w.count);
     if (!err) err = iterator_next(w.it, &w.context, element, &end);
     if (!err && end) err = error_invalid("Dataset was empty.");
@@ -168,7 +168,7 @@ static void element_at(KernelContext *k, void *arg) {
     Error *err = kernel_int64(k, 1, "index", &index);
     if (!err) err = kernel_dataset(k, 0, &d);
     if (!err) err = check_place(d, index);
-    if (!err) err = walk_begin(k, 0, &w);
+    if (!err) err = walk_begin(k, 0, NULL, &w);
     Tensor **element = tuple_new(w.count);
     for (int64_t i = 0; !err && !end && i <= index; i++) {
         tuple_clear(element, w.count);
@@ -207,7 +207,7 @@ static void to_tfrecord(KernelContext *k, void *arg) {
     Compression how = COMPRESSION_NONE;
     RecordWriter *writer = NULL;
     (void)arg;
-    Error *err = walk_begin(k, 0, &w);
+    Error *err = walk_begin(k, 0, NULL, &w);
     if (!err) err = kernel_string(k, 1, "filename", &path);
     if (!err) err = kernel_string(k, 2, "compression_type", &compression);
     if (!err) err = record_compression_from_name(compression, &how);
@@ -252,7 +252,7 @@ static void fill_table(KernelContext *k, void *arg) {
     Walk w;
     LookupTable *table = arg;
     ElementList all = {0};
-    Error *err = walk_begin(k, 1, &w);
+    Error *err = walk_begin(k, 1, NULL, &w);
     if (!err && w.count != 2) err = error_invalid("The dataset of a table must have two components, keys and values");
     for (bool end = false; !err && !end;) {
         Tensor **element = tuple_new(w.count);

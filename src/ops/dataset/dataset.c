@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "ops/dataset/dataset_origin.h"
+#include "ops/dataset/iterator_path.h"
 
 /* ---- Datasets ---- */
 
@@ -136,11 +137,20 @@ Error *kernel_string(KernelContext *k, int i, const char *what, Str *out) {
 
 /* ---- Iterators ---- */
 
+static IteratorContext within(const IteratorContext *c, const DatasetIterator *it) {
+    IteratorContext inner = *c;
+    inner.parent = it;
+    return inner;
+}
+
 Error *dataset_iterate(Dataset *d, IteratorContext *c, DatasetIterator **out) {
     DatasetIterator *it = xcalloc(1, d->kind->iterator_size ? d->kind->iterator_size : sizeof *it);
     it->kind = d->kind;
     it->dataset = dataset_ref(d);
-    Error *err = d->kind->start ? d->kind->start(it, c) : NULL;
+    it->parent = c->parent;
+    it->root = c->root;
+    IteratorContext inner = within(c, it);
+    Error *err = d->kind->start ? d->kind->start(it, &inner) : NULL;
     if (err)
         iterator_free(it);
     else
@@ -164,7 +174,9 @@ Error *iterator_next(DatasetIterator *it, IteratorContext *c, Tensor **out, bool
     *end = false;
     for (int i = 0; i < it->dataset->component_count; i++) out[i] = NULL;
     Error *err = iterator_cancelled(c);
-    if (!err) err = it->kind->next(it, c, out, end);
+    IteratorContext inner = within(c, it);
+    if (!err) err = it->kind->next(it, &inner, out, end);
+    if (err && err->code == CODE_OUT_OF_RANGE) err = iterator_out_of_range(it, err);
     if (err) *end = false; /* there may be more behind it */
     if (err || *end) tuple_clear(out, it->dataset->component_count);
     return err;
@@ -200,7 +212,8 @@ Error *iterator_restore(DatasetIterator *it, IteratorContext *c, IteratorState *
         err = error_invalid("The saved state of the iterator has %.*sDataset where the pipeline has %sDataset",
                             STR_ARG(name), it->kind->name);
     if (err) return err;
-    return it->kind->restore ? it->kind->restore(it, c, s) : iterator_restore_input(it, c, s);
+    IteratorContext inner = within(c, it);
+    return it->kind->restore ? it->kind->restore(it, &inner, s) : iterator_restore_input(it, &inner, s);
 }
 
 /* ---- Functions ---- */

@@ -23,6 +23,8 @@ typedef struct IteratorContext {
     Cancel *cancel;
     ClosureScope *scope; /* (optional) */
     bool drops_errors;   /* whoever pulls drops errors and pulls again: what fails for good must be left behind */
+    const char *root;    /* (optional) what errors call the walk; else it is a session's iterator */
+    const DatasetIterator *parent; /* (optional) the iterator that pulls or starts another */
 } IteratorContext;
 
 enum { CARDINALITY_INFINITE = -1, CARDINALITY_UNKNOWN = -2 };
@@ -42,6 +44,8 @@ typedef struct DatasetKind {
     Error *(*restore)(DatasetIterator *it, IteratorContext *c, IteratorState *s);
     void (*stop)(DatasetIterator
                      *it); /* (optional) ends its threads, frees what it has besides input; also after a failed start */
+    bool joins_map; /* a map right below is one with it: an error spoils the whole element above */
+    bool is_map;
 } DatasetKind;
 
 struct Dataset {
@@ -59,6 +63,8 @@ struct DatasetIterator {
     const DatasetKind *kind;
     Dataset *dataset;       /* a reference */
     DatasetIterator *input; /* (optional) freed with it */
+    const DatasetIterator *parent; /* (optional) outlives it */
+    const char *root;              /* as in the context it was started in */
 };
 
 extern const VariantType dataset_variant_type;

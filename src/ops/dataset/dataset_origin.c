@@ -16,6 +16,7 @@ enum { MAX_DEPTH = 16 }; /* of functions that name functions */
 enum { FUNCTION_SIGNATURE = 1, FUNCTION_NODE = 3, FUNCTION_RET = 4 };
 enum { SIGNATURE_NAME = 1 };
 enum { NODE_OP = 2, NODE_INPUT = 3, NODE_ATTR = 5, NODE_NAME = 1 };
+enum { METADATA_NAME = 1 };
 enum { ENTRY_KEY = 1, ENTRY_VALUE = 2 };
 enum { VALUE_LIST = 1, VALUE_FUNC = 10, LIST_FUNC = 9, FUNC_NAME = 1, FUNC_ATTR = 2 };
 
@@ -59,6 +60,21 @@ void dataset_origin_free(DatasetOrigin *o) {
     free(o->attrs);
     free(o->op);
     free(o);
+}
+
+Str dataset_origin_op(const Dataset *d) {
+    return d->origin ? str_of(d->origin->op) : STR("");
+}
+
+/* The attribute metadata is a message with the name. */
+Str dataset_origin_name(const Dataset *d) {
+    Str name = STR(""), metadata = STR("");
+    for (int i = 0; d->origin && i < d->origin->attr_count; i++)
+        if (str_is(d->origin->attrs[i].name, "metadata")) attr_string(d->origin->attrs[i].value, &metadata);
+    WireReader r = wire_reader(metadata);
+    while (wire_next(&r))
+        if (r.field == METADATA_NAME && r.type == WIRE_BYTES) name = r.bytes;
+    return name;
 }
 
 /* ---- Hashes ---- */

@@ -6,6 +6,10 @@
 DatasetOrigin *dataset_origin_new(KernelContext *k);
 void dataset_origin_free(DatasetOrigin *o); /* NULL is allowed */
 
+/* The op, and the name the user gave to the dataset; both empty when they are not known. */
+Str dataset_origin_op(const Dataset *d);
+Str dataset_origin_name(const Dataset *d);
+
 /* The same for datasets made the same way of the same data, in every process: by the ops and their attributes, the bodies
  * of their functions and the values of their inputs, whatever the names of nodes and functions. What files hold does not
  * count. */

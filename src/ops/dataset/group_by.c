@@ -102,6 +102,7 @@ typedef struct GroupIterator {
     int64_t count;
     size_t capacity;
     DatasetIterator *current; /* of the dataset that a full group was reduced to */
+    Group reduced;            /* that group, while there is a current one */
 } GroupIterator;
 
 static int in_count(const DatasetIterator *it) {
@@ -132,16 +133,29 @@ static void remove_group(GroupIterator *g, Group *group) {
     memmove(group, group + 1, (size_t)(--g->count - at) * sizeof *group);
 }
 
-/* Reduces a group to a dataset, which becomes the current one. */
-static Error *reduce_group(GroupIterator *g, IteratorContext *c, Group *group) {
+static void close_current(GroupIterator *g) {
+    iterator_free(g->current);
+    g->current = NULL;
+    element_list_clear(&g->reduced.list, in_count(&g->base));
+}
+
+static Error *reduce_error(const DatasetIterator *it, Error *take) {
+    if (!take || take->code == CODE_CANCELLED) return take;
+    Error *err = error_internal("Got error code %s and message: {\n%s\n} \nfrom running user-defined function %.*s: ",
+                                error_code_name(take->code), take->message, STR_ARG(closure_name(function_of(it, 1))));
+    error_free(take);
+    return err;
+}
+
+/* Begins to walk the dataset that a group is reduced to. */
+static Error *open_group(GroupIterator *g, IteratorContext *c, const Group *group) {
     DatasetIterator *it = &g->base;
     Dataset *in = it->dataset->inputs[0],
             *window = element_list_dataset(&group->list, 1, in->types, 0, in->component_count), *made = NULL;
     Tensor *args[2] = {tensor_scalar_i64(group->key), NULL}, *result = NULL;
     Error *err = dataset_tensor(window, &args[1]);
     dataset_unref(window);
-    remove_group(g, group);
-    if (!err) err = dataset_call(function_of(it, 1), c, args, 2, NULL, 1, &result);
+    if (!err) err = reduce_error(it, dataset_call(function_of(it, 1), c, args, 2, NULL, 1, &result));
     if (!err) err = tensor_dataset(result, &made);
     bool same = !err && made->component_count == it->dataset->component_count;
     for (int i = 0; same && i < made->component_count; i++) same = made->types[i] == it->dataset->types[i];
@@ -150,6 +164,19 @@ static Error *reduce_group(GroupIterator *g, IteratorContext *c, Group *group) {
     tensor_unref(result);
     tensor_unref(args[0]);
     tensor_unref(args[1]);
+    return err;
+}
+
+/* Reduces a group to a dataset, which becomes the current one. One that cannot be reduced stays, unless nobody would
+ * learn of it. */
+static Error *reduce_group(GroupIterator *g, IteratorContext *c, Group *group) {
+    Error *err = open_group(g, c, group);
+    if (err && !c->drops_errors) return err;
+    if (!err) {
+        g->reduced = *group;
+        group->list = (ElementList){0};
+    }
+    remove_group(g, group);
     return err;
 }
 
@@ -175,7 +202,7 @@ static Error *add_to_group(GroupIterator *g, IteratorContext *c, Tensor **take) 
             return err;
         }
     }
-    return group->list.count < group->window ? NULL : reduce_group(g, c, group);
+    return group->list.count == group->window ? reduce_group(g, c, group) : NULL;
 }
 
 static Error *next_of_groups(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
@@ -185,8 +212,7 @@ static Error *next_of_groups(DatasetIterator *it, IteratorContext *c, Tensor **o
         if (g->current) {
             err = iterator_next(g->current, c, out, end);
             if (err || !*end) return err;
-            iterator_free(g->current);
-            g->current = NULL;
+            close_current(g);
         } else if (it->input) {
             Tensor **element = tuple_new(in_count(it));
             err = iterator_next(it->input, c, element, end);
@@ -210,22 +236,42 @@ static Error *next_of_groups(DatasetIterator *it, IteratorContext *c, Tensor **o
 
 static void stop_groups(DatasetIterator *it) {
     GroupIterator *g = (GroupIterator *)it;
-    iterator_free(g->current);
+    close_current(g);
     while (g->count) remove_group(g, &g->groups[g->count - 1]);
     free(g->groups);
 }
 
+static Error *save_group(const Group *group, int components, IteratorState *s) {
+    state_put_int(s, group->key);
+    state_put_int(s, group->window);
+    return element_list_save(&group->list, components, s);
+}
+
+static Error *restore_group_head(IteratorState *s, int64_t *key, int64_t *window) {
+    Error *err = state_get_int(s, key);
+    return err ? err : state_get_range(s, 1, INT64_MAX, window);
+}
+
+/* The group in the middle of which it was saved. */
+static Error *restore_current(GroupIterator *g, IteratorContext *c, IteratorState *s) {
+    const Dataset *in = g->base.dataset->inputs[0];
+    int64_t present = 0;
+    Error *err = state_get_range(s, 0, 1, &present);
+    if (err || !present) return err;
+    err = restore_group_head(s, &g->reduced.key, &g->reduced.window);
+    if (!err) err = element_list_restore(&g->reduced.list, in->types, in->component_count, s);
+    if (!err) err = open_group(g, c, &g->reduced);
+    return err ? err : iterator_restore(g->current, c, s);
+}
+
 static Error *save_groups(DatasetIterator *it, IteratorState *s) {
     GroupIterator *g = (GroupIterator *)it;
-    if (g->current)
-        return error_unimplemented("The state of a GroupByWindowDataset cannot be saved in the middle of a window");
     state_put_int(s, g->count);
     Error *err = NULL;
-    for (int64_t i = 0; !err && i < g->count; i++) {
-        state_put_int(s, g->groups[i].key);
-        state_put_int(s, g->groups[i].window);
-        err = element_list_save(&g->groups[i].list, in_count(it), s);
-    }
+    for (int64_t i = 0; !err && i < g->count; i++) err = save_group(&g->groups[i], in_count(it), s);
+    state_put_int(s, g->current != NULL);
+    if (!err && g->current) err = save_group(&g->reduced, in_count(it), s);
+    if (!err && g->current) err = iterator_save(g->current, s);
     return err ? err : iterator_save_input(it, s);
 }
 
@@ -236,13 +282,13 @@ static Error *restore_groups(DatasetIterator *it, IteratorContext *c, IteratorSt
     bool is_new;
     Error *err = state_get_range(s, 0, INT64_MAX, &count);
     for (int64_t i = 0; !err && i < count; i++) {
-        err = state_get_int(s, &key);
-        if (!err) err = state_get_range(s, 1, INT64_MAX, &window);
+        err = restore_group_head(s, &key, &window);
         if (err) break;
         Group *group = find_group(g, key, &is_new);
         group->window = window;
         err = element_list_restore(&group->list, in->types, in->component_count, s);
     }
+    if (!err) err = restore_current(g, c, s);
     return err ? err : iterator_restore_input(it, c, s);
 }
 

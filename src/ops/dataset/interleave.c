@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "ops/dataset/iterator_path.h"
 #include "ops/dataset/prefetcher.h"
 #include "ops/op_list.h"
 
@@ -112,6 +113,7 @@ static Error *open_slot(InterleaveIterator *i, IteratorContext *c, Slot *s) {
     Dataset *d = i->base.dataset, *made = NULL;
     Tensor *t = NULL;
     Error *err = dataset_call(d->closure, c, s->args, d->inputs[0]->component_count, NULL, 1, &t);
+    err = iterator_function_error(&i->base, err);
     if (!err) err = tensor_dataset(t, &made);
     if (!err) err = check_same_types(d, made);
     if (!err) err = dataset_iterate(made, c, &s->it);

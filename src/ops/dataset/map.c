@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "ops/dataset/dataset.h"
+#include "ops/dataset/iterator_path.h"
 #include "ops/dataset/map_result.h"
 #include "ops/op_list.h"
 
@@ -66,6 +67,11 @@ Error *map_result(Error *err, bool keep_count, bool *end) {
     return NULL;
 }
 
+Error *mapped_result(const DatasetIterator *it, Error *err, bool keep_count, bool *end) {
+    if (err && err->code != CODE_OUT_OF_RANGE) return iterator_function_error(it, err);
+    return map_result(err, keep_count, end);
+}
+
 static int64_t count_mapped(const Dataset *d) {
     return ((const MapDataset *)d)->keep_count ? count_input(d) : CARDINALITY_UNKNOWN;
 }
@@ -75,8 +81,9 @@ static Error *next_mapped(DatasetIterator *it, IteratorContext *c, Tensor **out,
     Tensor **element = tuple_new(in->component_count);
     Error *err = iterator_next(it->input, c, element, end);
     if (!err && !*end)
-        err = map_result(dataset_call(d->closure, c, element, in->component_count, d->types, d->component_count, out),
-                         ((MapDataset *)d)->keep_count, end);
+        err = mapped_result(
+            it, dataset_call(d->closure, c, element, in->component_count, d->types, d->component_count, out),
+            ((MapDataset *)d)->keep_count, end);
     tuple_free(element, in->component_count);
     return err;
 }
@@ -85,7 +92,8 @@ static const DatasetKind map_kind = {.name = "Map",
                                      .size = sizeof(MapDataset),
                                      .cardinality = count_mapped,
                                      .start = iterator_start_input,
-                                     .next = next_mapped};
+                                     .next = next_mapped,
+                                     .is_map = true};
 
 static Error *run_map(KernelContext *k) {
     Dataset *in = NULL, *d = NULL;
@@ -123,7 +131,7 @@ static Error *next_filtered(DatasetIterator *it, IteratorContext *c, Tensor **ou
     for (bool keep = false; !keep;) {
         tuple_clear(out, d->component_count);
         Error *err = iterator_next(it->input, c, out, end);
-        if (!err && !*end) err = keeps(d, c, out, &keep);
+        if (!err && !*end) err = iterator_function_error(it, keeps(d, c, out, &keep));
         if (err || *end) return err;
     }
     return NULL;

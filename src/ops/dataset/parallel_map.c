@@ -120,7 +120,7 @@ static void call_done(void *arg, Error *err, Tensor **rets, int ret_count) {
         rets = NULL;
     }
     bool end = false;
-    err = map_result(err, ((const ParallelMapDataset *)d)->keep_count, &end);
+    err = mapped_result(&p->base, err, ((const ParallelMapDataset *)d)->keep_count, &end);
     pthread_mutex_lock(&p->mutex);
     call->out = rets;
     call->err = err;
@@ -264,7 +264,8 @@ static const DatasetKind parallel_map_kind = {.name = "ParallelMap",
                                               .next = next_parallel_map,
                                               .save = save_parallel_map,
                                               .restore = restore_parallel_map,
-                                              .stop = stop_parallel_map};
+                                              .stop = stop_parallel_map,
+                                              .is_map = true};
 
 /* Up to where the numbers that follow the captured inputs begin. */
 static Error *make_parallel_map(KernelContext *k, Dataset **out, int *next) {

@@ -251,8 +251,15 @@ static Error *next_zipped(DatasetIterator *it, IteratorContext *c, Tensor **out,
     ManyIterator *m = (ManyIterator *)it;
     *end = !m->inputs;
     Error *err = NULL;
-    for (int i = 0; !err && !*end && i < it->dataset->input_count; i++) {
-        err = iterator_next(m->inputs[i], c, out, end);
+    /* After an error the others move on too, so that they stay together. */
+    for (int i = 0; !*end && i < it->dataset->input_count; i++) {
+        Error *failed = iterator_next(m->inputs[i], c, out, end);
+        if (err) {
+            error_free(failed);
+            *end = false;
+        } else {
+            err = failed;
+        }
         out += it->dataset->inputs[i]->component_count;
     }
     if (!err && *end) stop_many(it);

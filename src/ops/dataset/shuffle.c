@@ -1,4 +1,4 @@
-/* shuffle.c: ShuffleDataset, ShuffleAndRepeatDataset, and the generators of their seeds.
+/* shuffle.c: ShuffleDataset, ShuffleAndRepeatDataset.
 
    The order for given seeds is TensorFlow's: a ring of buffer_size elements in which each pass over the input is a
    slice; the next element is drawn from the oldest slice. Every pass has seeds of its own. */
@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "ops/dataset/dataset.h"
+#include "ops/dataset/seed_generator.h"
 #include "ops/op_list.h"
 
 const OpDef dataset_shuffle_ops[] = {
@@ -34,67 +35,8 @@ const OpDef dataset_shuffle_ops[] = {
      "reshuffle_each_iteration: bool = true; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; "
      "metadata: string = ''",
      OP_STATEFUL},
-    {"DummySeedGenerator", "-> handle: resource", "", OP_STATEFUL},
-    {"AnonymousSeedGenerator", "seed: int64, seed2: int64, reshuffle: bool -> handle: resource, deleter: variant", "",
-     OP_STATEFUL},
-    {"AnonymousRandomSeedGenerator", "seed: int64, seed2: int64 -> handle: resource, deleter: variant", "",
-     OP_STATEFUL},
-    {"DeleteSeedGenerator", "handle: resource, deleter: variant ->", "", OP_STATEFUL},
-    {"DeleteRandomSeedGenerator", "handle: resource, deleter: variant ->", "", OP_STATEFUL},
     {0},
 };
-
-/* ---- Seeds ---- */
-
-/* Gives seeds to one iterator after the other: always the same or always new ones. */
-typedef struct SeedGenerator {
-    Resource base;
-    pthread_mutex_t mutex; /* guards stream, drawn */
-    uint64_t seed, seed2;
-    bool fixed;
-    PhiloxStream stream;
-    int64_t drawn;
-} SeedGenerator;
-
-static void destroy_seeds(Resource *r) {
-    pthread_mutex_destroy(&((SeedGenerator *)r)->mutex);
-    free(r);
-}
-
-static const ResourceType seed_generator_type = {
-    .type_name = "N10tensorflow4data20SeedGeneratorManagerE", .what = "seed generator", .destroy = destroy_seeds};
-
-static SeedGenerator *seeds_new(int64_t seed, int64_t seed2, bool fixed) {
-    SeedGenerator *g = xcalloc(1, sizeof *g);
-    resource_init(&g->base, &seed_generator_type);
-    pthread_mutex_init(&g->mutex, NULL);
-    bool chosen = seed || seed2;
-    g->seed = chosen ? (uint64_t)seed : rng_entropy();
-    g->seed2 = chosen ? (uint64_t)seed2 : rng_entropy();
-    g->fixed = fixed;
-    g->stream = philox_stream(philox_from_seeds(g->seed, g->seed2));
-    return g;
-}
-
-static void seeds_draw(SeedGenerator *g, uint64_t *seed, uint64_t *seed2) {
-    pthread_mutex_lock(&g->mutex);
-    *seed = g->fixed ? g->seed : philox_stream_next(&g->stream);
-    *seed2 = g->fixed ? g->seed2 : philox_stream_next(&g->stream);
-    g->drawn += 2;
-    pthread_mutex_unlock(&g->mutex);
-}
-
-static void seeds_restore(SeedGenerator *g, int64_t seed, int64_t seed2, int64_t drawn) {
-    pthread_mutex_lock(&g->mutex);
-    g->seed = (uint64_t)seed;
-    g->seed2 = (uint64_t)seed2;
-    g->drawn = drawn;
-    Philox p = philox_from_seeds(g->seed, g->seed2);
-    philox_skip(&p, (uint64_t)drawn / 4);
-    g->stream = philox_stream(p);
-    for (int64_t i = 0; i < drawn % 4; i++) philox_stream_next(&g->stream);
-    pthread_mutex_unlock(&g->mutex);
-}
 
 /* ---- The dataset ---- */
 
@@ -238,11 +180,9 @@ static Error *next_shuffled(DatasetIterator *it, IteratorContext *c, Tensor **ou
 
 static Error *save_shuffle(DatasetIterator *it, IteratorState *w) {
     ShuffleIterator *s = (ShuffleIterator *)it;
-    SeedGenerator *g = ((ShuffleDataset *)it->dataset)->seeds;
-    pthread_mutex_lock(&g->mutex);
-    int64_t numbers[] = {(int64_t)g->seed, (int64_t)g->seed2, g->drawn,    (int64_t)s->seed, (int64_t)s->seed2,
+    SeedState g = seeds_state(((ShuffleDataset *)it->dataset)->seeds);
+    int64_t numbers[] = {g.seed, g.seed2, g.drawn, (int64_t)s->seed, (int64_t)s->seed2,
                          s->drawn,         s->pass,           s->produced, s->slice_count};
-    pthread_mutex_unlock(&g->mutex);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) state_put_int(w, numbers[i]);
     Error *err = NULL;
     for (int i = 0; i < s->slice_count; i++) {
@@ -286,7 +226,7 @@ static Error *restore_shuffle(DatasetIterator *it, IteratorContext *c, IteratorS
     if (!err && (n[2] < 0 || n[5] < 0 || n[6] < 0 || n[8] < 0 || n[8] > MAX_PASSES + 1))
         err = error_new(CODE_DATA_LOSS, "The saved state of a shuffle is damaged");
     if (err) return err;
-    seeds_restore(((ShuffleDataset *)it->dataset)->seeds, n[0], n[1], n[2]);
+    seeds_restore(((ShuffleDataset *)it->dataset)->seeds, (SeedState){n[0], n[1], n[2]});
     s->seed = (uint64_t)n[3];
     s->seed2 = (uint64_t)n[4];
     s->drawn = n[5];
@@ -305,7 +245,7 @@ static int64_t count_shuffled(const Dataset *d) {
 }
 
 static void destroy_shuffle(Dataset *d) {
-    resource_unref(&((ShuffleDataset *)d)->seeds->base);
+    seeds_unref(((ShuffleDataset *)d)->seeds);
 }
 
 static const DatasetKind shuffle_kind = {.name = "Shuffle",
@@ -320,18 +260,6 @@ static const DatasetKind shuffle_kind = {.name = "Shuffle",
                                          .stop = stop_shuffle};
 
 /* ---- Kernels ---- */
-
-/* The generator in input i; NULL when the handle is a dummy. */
-static Error *find_seeds(KernelContext *k, int i, SeedGenerator **out) {
-    Resource *r = NULL;
-    Error *err = kernel_resource(k, i, &seed_generator_type, &r);
-    *out = err ? NULL : (SeedGenerator *)r;
-    if (err && err->code == CODE_NOT_FOUND) {
-        error_free(err);
-        err = NULL;
-    }
-    return err;
-}
 
 /* Inputs: dataset, buffer_size, then per op: seed, seed2, count, seed_generator. */
 static Error *make_shuffle(KernelContext *k, bool has_seeds, bool has_count, bool has_generator) {
@@ -349,7 +277,7 @@ static Error *make_shuffle(KernelContext *k, bool has_seeds, bool has_count, boo
     if (!err && has_count) err = kernel_int64(k, at++, "count", &count);
     if (!err && (count < -1 || count == 0)) err = error_invalid("count must be greater than zero or equal to -1.");
     if (!err && has_seeds) err = node_attr_bool(k->node, "reshuffle_each_iteration", &reshuffle);
-    if (!err && has_generator) err = find_seeds(k, at, &seeds);
+    if (!err && has_generator) err = kernel_seeds(k, at, &seeds);
     if (err) return err;
     ShuffleDataset *d = (ShuffleDataset *)dataset_like(&shuffle_kind, in);
     d->buffer_size = size < 0 ? INT64_MAX : size;
@@ -379,48 +307,11 @@ static Error *run_shuffle_and_repeat_v2(KernelContext *k) {
     return make_shuffle(k, true, true, true);
 }
 
-static void release(void *direct) {
-    resource_unref(direct);
-}
-
-static Error *run_dummy(KernelContext *k) {
-    kernel_set_output(k, 0, kernel_make_handle(k, STR(""), STR("dummy_seed_generator"), &seed_generator_type));
-    return NULL;
-}
-
-/* The handle owns the generator; the second output stands for the right to delete it. */
-static Error *run_anonymous(KernelContext *k) {
-    int64_t seed = 0, seed2 = 0;
-    bool reshuffle = true;
-    Error *err = kernel_int64(k, 0, "seed", &seed);
-    if (!err) err = kernel_int64(k, 1, "seed2", &seed2);
-    if (!err && k->input_count > 2) err = kernel_bool(k, 2, "reshuffle", &reshuffle);
-    if (err) return err;
-    Tensor *t = kernel_make_handle(k, STR(""), STR("anonymous_seed_generator"), &seed_generator_type);
-    if (!t) return NULL;
-    ResourceHandle *h = tensor_handles(t)[0];
-    h->direct = seeds_new(seed, seed2, !reshuffle);
-    h->release_direct = release;
-    kernel_set_output(k, 0, t);
-    kernel_output(k, 1, &SHAPE_SCALAR);
-    return NULL;
-}
-
-static Error *run_delete(KernelContext *k) {
-    (void)k; /* it goes with its last handle */
-    return NULL;
-}
-
 const KernelDef dataset_shuffle_cpu[] = {
     {"ShuffleDataset", .run = run_shuffle},
     {"ShuffleDatasetV2", .run = run_shuffle_v2},
     {"ShuffleDatasetV3", .run = run_shuffle_v3},
     {"ShuffleAndRepeatDataset", .run = run_shuffle_and_repeat},
     {"ShuffleAndRepeatDatasetV2", .run = run_shuffle_and_repeat_v2},
-    {"DummySeedGenerator", .run = run_dummy},
-    {"AnonymousSeedGenerator", .run = run_anonymous},
-    {"AnonymousRandomSeedGenerator", .run = run_anonymous},
-    {"DeleteSeedGenerator", .run = run_delete},
-    {"DeleteRandomSeedGenerator", .run = run_delete},
     {0},
 };

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "ops/dataset/dataset.h"
+#include "ops/dataset/seed_generator.h"
 #include "ops/elements.h"
 #include "ops/op_list.h"
 #include "ops/tensor_list.h"
@@ -135,8 +136,7 @@ static Error *run_tensors(KernelContext *k) {
 
 static Error *run_slices(KernelContext *k) {
     for (int i = 0; i < k->input_count; i++) {
-        if (k->in[i]->shape.rank < 1)
-            return error_invalid("All components must be at least 1-dimensional");
+        if (k->in[i]->shape.rank < 1) return error_invalid("All components must be at least 1-dimensional");
         if (k->in[i]->shape.dims[0] != k->in[0]->shape.dims[0])
             return error_invalid("All components must have the same size in the 0th dimension");
     }
@@ -325,11 +325,12 @@ static Error *run_range(KernelContext *k) {
 
 typedef struct RandomDataset {
     Dataset base;
-    uint64_t seed, seed2;
+    SeedGenerator *seeds; /* a reference */
 } RandomDataset;
 
 typedef struct RandomIterator {
     DatasetIterator base;
+    uint64_t seed, seed2;
     PhiloxStream stream;
     int64_t drawn;
 } RandomIterator;
@@ -340,10 +341,15 @@ static int64_t count_infinite(const Dataset *d) {
 }
 
 static Error *start_random(DatasetIterator *it, IteratorContext *c) {
-    const RandomDataset *d = (const RandomDataset *)it->dataset;
+    RandomIterator *r = (RandomIterator *)it;
     (void)c;
-    ((RandomIterator *)it)->stream = philox_stream(philox_from_seeds(d->seed, d->seed2));
+    seeds_draw(((const RandomDataset *)it->dataset)->seeds, &r->seed, &r->seed2);
+    r->stream = philox_stream(philox_from_seeds(r->seed, r->seed2));
     return NULL;
+}
+
+static void destroy_random(Dataset *d) {
+    seeds_unref(((RandomDataset *)d)->seeds);
 }
 
 static Error *next_random(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
@@ -356,22 +362,26 @@ static Error *next_random(DatasetIterator *it, IteratorContext *c, Tensor **out,
 }
 
 static Error *save_random(DatasetIterator *it, IteratorState *s) {
-    const RandomDataset *d = (const RandomDataset *)it->dataset;
-    state_put_int(s, (int64_t)d->seed);
-    state_put_int(s, (int64_t)d->seed2);
-    state_put_int(s, ((RandomIterator *)it)->drawn);
+    const RandomIterator *r = (const RandomIterator *)it;
+    SeedState g = seeds_state(((const RandomDataset *)it->dataset)->seeds);
+    int64_t numbers[] = {g.seed, g.seed2, g.drawn, (int64_t)r->seed, (int64_t)r->seed2, r->drawn};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) state_put_int(s, numbers[i]);
     return NULL;
 }
 
 static Error *restore_random(DatasetIterator *it, IteratorContext *c, IteratorState *s) {
     RandomIterator *r = (RandomIterator *)it;
-    int64_t seed = 0, seed2 = 0;
+    int64_t n[5] = {0};
     (void)c;
-    Error *err = state_get_int(s, &seed);
-    if (!err) err = state_get_int(s, &seed2);
+    Error *err = NULL;
+    for (int i = 0; !err && i < 5; i++)
+        err = i == 2 ? state_get_range(s, 0, INT64_MAX, &n[i]) : state_get_int(s, &n[i]);
     if (!err) err = state_get_range(s, 0, INT64_MAX, &r->drawn);
     if (err) return err;
-    Philox p = philox_from_seeds((uint64_t)seed, (uint64_t)seed2);
+    seeds_restore(((const RandomDataset *)it->dataset)->seeds, (SeedState){n[0], n[1], n[2]});
+    r->seed = (uint64_t)n[3];
+    r->seed2 = (uint64_t)n[4];
+    Philox p = philox_from_seeds(r->seed, r->seed2);
     philox_skip(&p, (uint64_t)r->drawn / 4);
     r->stream = philox_stream(p);
     for (int64_t i = 0; i < r->drawn % 4; i++) philox_stream_next(&r->stream);
@@ -381,30 +391,48 @@ static Error *restore_random(DatasetIterator *it, IteratorContext *c, IteratorSt
 static const DatasetKind random_kind = {.name = "Random",
                                         .size = sizeof(RandomDataset),
                                         .iterator_size = sizeof(RandomIterator),
+                                        .destroy = destroy_random,
                                         .cardinality = count_infinite,
                                         .start = start_random,
                                         .next = next_random,
                                         .save = save_random,
                                         .restore = restore_random};
 
-static Error *run_random(KernelContext *k) {
+static Error *make_random(KernelContext *k, bool fixed, SeedGenerator *take) {
     int64_t seed = 0, seed2 = 0;
     Error *err = kernel_int64(k, 0, "seed", &seed);
     if (!err) err = kernel_int64(k, 1, "seed2", &seed2);
-    if (err) return err;
+    if (err) {
+        seeds_unref(take);
+        return err;
+    }
     DataType types[] = {DT_INT64};
     RandomDataset *d = (RandomDataset *)dataset_new(&random_kind, types, 1, NULL, 0);
-    bool chosen = seed || seed2;
-    d->seed = chosen ? (uint64_t)seed : rng_entropy();
-    d->seed2 = chosen ? (uint64_t)seed2 : rng_entropy();
+    d->seeds = take ? take : seeds_new(seed, seed2, fixed);
     kernel_set_dataset(k, 0, &d->base);
     return NULL;
 }
 
+static Error *run_random(KernelContext *k) {
+    return make_random(k, true, NULL);
+}
+
+static Error *run_random_v2(KernelContext *k) {
+    SeedGenerator *seeds = NULL;
+    bool again = false;
+    Error *err = node_attr_bool(k->node, "rerandomize_each_iteration", &again);
+    if (!err) err = kernel_seeds(k, 2, &seeds);
+    return err ? err : make_random(k, !again, seeds);
+}
+
 const KernelDef dataset_source_cpu[] = {
-    {"TensorDataset", .run = run_tensors},      {"TensorSliceDataset", .run = run_slices},
-    {"ListDataset", .run = run_list},           {"SparseTensorSliceDataset", .run = run_sparse_slices},
-    {"RangeDataset", .run = run_range},         {"RandomDataset", .run = run_random},
-    {"RandomDatasetV2", .run = run_random},     {"ExperimentalRandomDataset", .run = run_random},
+    {"TensorDataset", .run = run_tensors},
+    {"TensorSliceDataset", .run = run_slices},
+    {"ListDataset", .run = run_list},
+    {"SparseTensorSliceDataset", .run = run_sparse_slices},
+    {"RangeDataset", .run = run_range},
+    {"RandomDataset", .run = run_random},
+    {"RandomDatasetV2", .run = run_random_v2},
+    {"ExperimentalRandomDataset", .run = run_random},
     {0},
 };

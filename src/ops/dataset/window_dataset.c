@@ -124,45 +124,69 @@ typedef struct WindowDataset {
 
 typedef struct WindowIterator {
     DatasetIterator base;
-    ElementList buffer;
+    ElementList buffer; /* NULL where there is an error instead */
+    Error **errors;     /* of each place in the buffer, most NULL */
+    size_t capacity;
 } WindowIterator;
 
+static void add_place(WindowIterator *w, Tensor **take, Error *err) {
+    w->errors = vec_reserve(w->errors, &w->capacity, (size_t)w->buffer.count + 1, sizeof *w->errors);
+    w->errors[w->buffer.count] = err;
+    element_list_add(&w->buffer, take);
+}
+
+static void drop_places(WindowIterator *w, int64_t first) {
+    if (first > w->buffer.count) first = w->buffer.count;
+    for (int64_t i = 0; i < first; i++) error_free(w->errors[i]);
+    if (first) memmove(w->errors, w->errors + first, (size_t)(w->buffer.count - first) * sizeof *w->errors);
+    element_list_drop(&w->buffer, first, w->base.dataset->inputs[0]->component_count);
+}
+
+/* The first error in the places of this window. */
+static const Error *window_error(const WindowIterator *w) {
+    for (int64_t i = 0; i < w->buffer.count; i += ((WindowDataset *)w->base.dataset)->stride)
+        if (w->errors[i]) return w->errors[i];
+    return NULL;
+}
+
+/* An element that failed has a place in its windows too. */
 static Error *fill_window(WindowIterator *w, IteratorContext *c) {
     DatasetIterator *it = &w->base;
     int n = it->dataset->inputs[0]->component_count;
-    Error *err = NULL;
-    while (!err && it->input && w->buffer.count < ((WindowDataset *)it->dataset)->span) {
+    while (it->input && w->buffer.count < ((WindowDataset *)it->dataset)->span) {
         Tensor **element = tuple_new(n);
         bool end = false;
-        err = iterator_next(it->input, c, element, &end);
+        Error *err = iterator_next(it->input, c, element, &end);
         if (!err && !end) {
-            element_list_add(&w->buffer, element);
+            add_place(w, element, NULL);
             continue;
         }
         tuple_free(element, n);
-        if (err) break;
+        if (err && cancel_is_set(c->cancel)) return err;
+        if (err) {
+            add_place(w, NULL, err);
+            continue;
+        }
         iterator_free(it->input);
         it->input = NULL;
     }
-    return err;
+    return NULL;
 }
 
-/* What lies between this window and the next. */
-static Error *skip_gap(WindowIterator *w, IteratorContext *c, int64_t gap) {
+/* What lies between this window and the next, failed or not. */
+static void skip_gap(WindowIterator *w, IteratorContext *c, int64_t gap) {
     DatasetIterator *it = &w->base;
     int n = it->dataset->inputs[0]->component_count;
     Tensor **element = tuple_new(n);
-    Error *err = NULL;
-    for (; !err && it->input && gap > 0; gap--) {
+    for (; it->input && gap > 0 && !cancel_is_set(c->cancel); gap--) {
         bool end = false;
-        err = iterator_next(it->input, c, element, &end);
+        error_free(iterator_next(it->input, c, element, &end));
         tuple_clear(element, n);
-        if (err || !end) continue;
+        if (!end) continue;
         iterator_free(it->input);
         it->input = NULL;
     }
     free(element);
-    return err;
 }
 
 static Error *next_window(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
@@ -172,28 +196,50 @@ static Error *next_window(DatasetIterator *it, IteratorContext *c, Tensor **out,
     Error *err = fill_window(w, c);
     *end = w->buffer.count == 0 || (d->drop_remainder && w->buffer.count < d->span);
     if (err || *end) return err;
+    err = window_error(w) ? error_copy(window_error(w)) : NULL;
     for (int i = 0; !err && i < it->dataset->component_count; i++) {
         Dataset *window = element_list_dataset(&w->buffer, d->stride, in->types, i, 1);
         err = dataset_tensor(window, &out[i]);
         dataset_unref(window);
     }
     int64_t gap = d->shift - w->buffer.count;
-    element_list_drop(&w->buffer, d->shift, in->component_count);
-    return err ? err : skip_gap(w, c, gap);
+    drop_places(w, d->shift);
+    skip_gap(w, c, gap);
+    return err;
 }
 
 static void stop_window(DatasetIterator *it) {
-    element_list_clear(&((WindowIterator *)it)->buffer, it->dataset->inputs[0]->component_count);
+    WindowIterator *w = (WindowIterator *)it;
+    drop_places(w, w->buffer.count);
+    element_list_clear(&w->buffer, it->dataset->inputs[0]->component_count);
+    free(w->errors);
 }
 
 static Error *save_window(DatasetIterator *it, IteratorState *s) {
-    Error *err = element_list_save(&((WindowIterator *)it)->buffer, it->dataset->inputs[0]->component_count, s);
+    const WindowIterator *w = (const WindowIterator *)it;
+    Error *err = NULL;
+    state_put_int(s, w->buffer.count);
+    for (int64_t i = 0; !err && i < w->buffer.count; i++) {
+        state_put_error(s, w->errors[i]);
+        if (!w->errors[i]) err = state_put_element(s, w->buffer.items[i], it->dataset->inputs[0]->component_count);
+    }
     return err ? err : iterator_save_input(it, s);
 }
 
 static Error *restore_window(DatasetIterator *it, IteratorContext *c, IteratorState *s) {
     const Dataset *in = it->dataset->inputs[0];
-    Error *err = element_list_restore(&((WindowIterator *)it)->buffer, in->types, in->component_count, s);
+    int64_t count = 0;
+    Error *err = state_get_range(s, 0, INT64_MAX, &count);
+    for (int64_t i = 0; !err && i < count; i++) {
+        Error *saved = NULL;
+        Tensor **element = NULL;
+        err = state_get_error(s, &saved);
+        if (!err && !saved) {
+            element = tuple_new(in->component_count);
+            err = state_get_element(s, in->types, in->component_count, element);
+        }
+        add_place((WindowIterator *)it, element, saved);
+    }
     return err ? err : iterator_restore_input(it, c, s);
 }
 
@@ -256,7 +302,8 @@ static Error *run_window_op(KernelContext *k) {
         element_list_add(&list, element);
         for (int i = 0; !err && i < n; i++)
             if (element[i]->dtype != types[i])
-                err = error_invalid("Input %d is %s where %s was expected", from + i, dtype_name(element[i]->dtype), dtype_name(types[i]));
+                err = error_invalid("Input %d is %s where %s was expected", from + i, dtype_name(element[i]->dtype),
+                                    dtype_name(types[i]));
     }
     if (!err) kernel_set_dataset(k, 0, element_list_dataset(&list, 1, types, 0, n));
     element_list_clear(&list, n);
