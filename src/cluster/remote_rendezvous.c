@@ -78,8 +78,7 @@ static void received(void *arg, Error *err, Message *reply) {
         err->restarted = true;
     }
     if (reply) message_clear(reply);
-    bool lend = transport_thread_is_spare(); /* the step goes on in this thread */
-    if (lend) step_lend_begin();
+    if (transport_stay_after(step_lend_end)) step_lend_begin(); /* the step goes on in this thread, when it has all that came for it */
     bool is_first = finish(c);
     if (rendezvous_withdraw(c->rendezvous, str_of(c->key), c)) recv_unref(c); /* before the step goes on: it may end, and its rendezvous should be empty */
     if (is_first)
@@ -89,7 +88,6 @@ static void received(void *arg, Error *err, Message *reply) {
         tensor_unref(value);
     }
     recv_unref(c);
-    if (lend) step_lend_end();
 }
 
 static Error *find_channel(StepEntry *e, Str key, Channel **out) {

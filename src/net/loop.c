@@ -40,6 +40,8 @@ static _Thread_local Loop *own;      /* the loop this is a thread of */
 static _Thread_local bool has_turn;  /* of its own loop */
 static _Thread_local bool is_spare;  /* another thread of the loop does its work meanwhile */
 static _Thread_local bool is_handed; /* runs what was handed out */
+static _Thread_local bool may_stay;  /* is spare now or at the last of the tasks that were handed to it */
+static _Thread_local void (*after_list)(void); /* (optional) to be called after them */
 static _Thread_local bool has_kept;  /* tasks in the queue that nobody was woken for: see flush_kept */
 
 /* ---- Tasks ---- */
@@ -150,6 +152,12 @@ bool loop_thread_is_spare(void) {
     return is_spare;
 }
 
+bool loop_stay_after(void (*fn)(void)) {
+    if (!may_stay) return false;
+    after_list = fn;
+    return true;
+}
+
 static void leave_turn(Loop *l) {
     has_turn = false;
     pthread_mutex_unlock(&l->turn);
@@ -191,13 +199,16 @@ static void flush_kept(void) {
 /* Runs a list; only the last task may keep the thread, the others would keep each other waiting. */
 static void run_list(LoopTask *task, bool may_keep) {
     is_handed = true;
+    may_stay = may_keep;
     while (task) {
         LoopTask *next = task->next;
         is_spare = may_keep && !next;
         task->fn(task->arg);
         task = next;
     }
-    is_handed = is_spare = false;
+    if (after_list) after_list();
+    after_list = NULL;
+    is_handed = is_spare = may_stay = false;
     flush_kept();
 }
 

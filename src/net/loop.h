@@ -46,6 +46,8 @@ void loop_wait_note(Loop *loop);
 
 /* Inside a task handed out by loop_hand_out: may it take its time, because another thread looks after the loop? */
 bool loop_thread_is_spare(void);
+/* The same, for what is done once for all tasks that were handed to this thread together: fn runs after them. false: it may not. */
+bool loop_stay_after(void (*fn)(void));
 
 /* For code that has the turn. A LoopTimer is used by who has the turn only. */
 /* Runs task soon, on a thread of the loop but without the turn; after the short ones when it may be long. false: has

@@ -27,6 +27,10 @@ bool transport_thread_is_spare(void) {
     return loop_thread_is_spare();
 }
 
+bool transport_stay_after(void (*fn)(void)) {
+    return loop_stay_after(fn);
+}
+
 void transport_close(Transport *t) {
     t->table->close(t);
 }

@@ -28,13 +28,15 @@ typedef struct CallOptions {
 } CallOptions;
 
 /* Called exactly once for each call, on a thread of the transport that must not be blocked: post longer work to a pool,
- * unless transport_thread_is_spare. Owns err and the slices of reply (message_move them; what is left is released);
+ * unless transport_thread_is_spare or transport_stay_after. Owns err and the slices of reply (message_move them; what is left is released);
  * reply is NULL when err is not. */
 typedef void CallDone(void *arg, Error *err, Message *reply);
 
 /* In a CallDone or a handler of those that may stay: may it compute for a while in this thread, because the transport has another one
  * for what comes meanwhile? To wait for a call would still be wrong. */
 bool transport_thread_is_spare(void);
+/* The same, for work on all that came together: fn will be called when the last of those calls and handlers has returned. false: do not compute. */
+bool transport_stay_after(void (*fn)(void));
 
 /* Makes a channel to "host:port"; nothing is connected until the first call. Thread-safe as all functions here. */
 Channel *transport_channel(Transport *t, Str address);

@@ -50,11 +50,14 @@ typedef struct Worklist {
     Running *completed; /* deferred kernels that ended while this thread was inside them */
     int64_t lent_until; /* the thread is whoever's that started the step: back by then (monotonic ns); 0: it is the pool's */
     unsigned taken;     /* nodes, to look at the clock now and then */
+    bool aside;         /* the thread is another step's: only for what is soon done */
 } Worklist;
 
 static _Thread_local Worklist *current;
 static _Thread_local bool is_lent;      /* between step_lend_begin and step_lend_end */
 static _Thread_local Running *lent_to; /* what ended meanwhile */
+static _Thread_local int working;      /* calls of work that this thread is inside of */
+static _Thread_local Running *woken;   /* nodes of other steps that ended meanwhile: this thread goes on with them, or the pool does */
 
 /* Room for inputs, which gather_inputs fills, and empty outputs. */
 static void point_arrays(Running *r, int inputs, int outputs) {
@@ -100,25 +103,6 @@ KernelContext *kernel_defer(KernelContext *k) {
 
 const StepIo *kernel_step_io(KernelContext *k) {
     return &((Running *)k)->step->io;
-}
-
-/* ---- Errors ---- */
-
-static void fail(Step *step, Error *err) {
-    pthread_mutex_lock(&step->mutex);
-    bool first = !step->error || (step->error->derived && !err->derived);
-    if (first) {
-        error_free(step->error);
-        step->error = error_copy(err);
-    }
-    pthread_mutex_unlock(&step->mutex);
-    if (!atomic_exchange(&step->failed, true)) {
-        /* Whoever waits for this step must hear of it at once: peers in receives, kernels in queues. */
-        if (step->context->rendezvous) rendezvous_abort(step->context->rendezvous, err);
-        Error *reason = error_new(CODE_CANCELLED, "Step was cancelled: %s", err->message);
-        cancel_now(step->context->cancel, error_derived(reason));
-    }
-    error_free(err);
 }
 
 /* ---- One node ---- */
@@ -183,7 +167,7 @@ static void finish_node(Running *r, Error *err, ReadyList *ready) {
     for (int i = 0; !err && !(n->def->flags & KERNEL_SKIPS) && i < n->output_count; i++)
         if (!r->k.out[i] && !r->k.out_ref[i]) err = error_internal("Missing %d-th output from {{node %.*s}}", i, STR_ARG(n->node->name));
     if (err) {
-        fail(step, error_append(err, "\n\t [[{{node %.*s}}]]", STR_ARG(r->k.node->name)));
+        step_fail(step, error_append(err, "\n\t [[{{node %.*s}}]]", STR_ARG(r->k.node->name)));
         return;
     }
     if (atomic_load_explicit(&step->failed, memory_order_relaxed)) return;
@@ -220,24 +204,6 @@ static void run_const(Step *step, Item item, const PlanNode *n, ReadyList *ready
     propagate(step, item, &output, ready);
 }
 
-/* Somebody outside cancelled the step: also one whose kernels never wait, such as a loop, must end. */
-static void cancelled(void *arg) {
-    Step *step = arg;
-    fail(step, cancel_reason(step->context->cancel));
-}
-
-/* What kernels say when they are stopped is not the cause: the reason they were stopped for is. */
-static void blame_canceller(Step *step) {
-    if (!step->error || step->error->code != CODE_CANCELLED) return;
-    Error *reason = cancel_reason(step->context->cancel);
-    if (!reason || reason->derived) {
-        error_free(reason);
-        return;
-    }
-    error_free(step->error);
-    step->error = reason;
-}
-
 static void step_unref(Step *step) {
     if (!refcount_dec(&step->refs)) return;
     pthread_mutex_destroy(&step->mutex);
@@ -247,7 +213,7 @@ static void step_unref(Step *step) {
 
 static void finish_step(Step *step) {
     cancel_unwatch(step->context->cancel, &step->watch);
-    blame_canceller(step);
+    step_blame_canceller(step);
     StepDone *done = step->done;
     void *arg = step->done_arg;
     Error *err = step->error;
@@ -369,6 +335,36 @@ static void run_completed(void *arg) {
     work(&list);
 }
 
+/* Takes those of one step out of a list of completions that is not empty, oldest first. */
+static Running *of_one_step(Running **all) {
+    Running *kept = NULL, **at = all;
+    const Step *step = (*all)->step;
+    while (*at) {
+        Running *r = *at;
+        if (r->step != step) {
+            at = &r->next;
+            continue;
+        }
+        *at = r->next;
+        r->next = kept;
+        kept = r;
+    }
+    return kept;
+}
+
+static void post_completed(Running *all) {
+    while (all) {
+        Running *kept = of_one_step(&all);
+        threadpool_post(kept->step->context->pool, run_completed, kept);
+    }
+}
+
+static void post_woken(void) {
+    Running *all = woken;
+    woken = NULL;
+    post_completed(all);
+}
+
 void kernel_done(KernelContext *k, Error *err) {
     Running *r = (Running *)k;
     r->result = err;
@@ -384,6 +380,11 @@ void kernel_done(KernelContext *k, Error *err) {
         lent_to = r;
         return;
     }
+    if (working) {
+        r->next = woken;
+        woken = r;
+        return;
+    }
     threadpool_post(r->step->context->pool, run_completed, r);
 }
 
@@ -392,21 +393,13 @@ void step_lend_begin(void) {
 }
 
 void step_lend_end(void) {
-    Running *all = lent_to, *kept = NULL;
+    Running *all = lent_to;
     is_lent = false;
     lent_to = NULL;
-    Step *step = all ? all->step : NULL;
-    while (all) {
-        Running *r = all;
-        all = r->next;
-        if (r->step == step) {
-            r->next = kept;
-            kept = r;
-        } else {
-            threadpool_post(r->step->context->pool, run_completed, r);
-        }
-    }
-    if (kept) run_completed(kept);
+    if (!all) return;
+    Running *kept = of_one_step(&all);
+    post_completed(all);
+    run_completed(kept);
 }
 
 /* Keeps what this thread will do itself, shares other expensive nodes. */
@@ -450,14 +443,22 @@ static void run_list(void *arg) {
     block_free(list, sizeof *list);
 }
 
-/* Who starts a step also has to watch its deadline: after a while the rest goes to the pool. */
-static bool give_back(Worklist *list) {
+/* Who starts a step also has to watch its deadline: after a while the rest goes to the pool. So does what takes long when the thread has another step. */
+static bool must_give_back(Worklist *list) {
+    if (list->aside && !list->completed && is_worth_sharing(list->step->plan, list->queue.items[list->head].node)) return true;
     if (++list->taken % LOOK_AT_CLOCK) return false;
     before_long();
-    if (!list->lent_until || clock_mono_ns() < list->lent_until) return false;
+    post_woken();
+    return list->lent_until && clock_mono_ns() >= list->lent_until;
+}
+
+static bool give_back(Worklist *list) {
+    if (!must_give_back(list)) return false;
+    post_woken();
     Worklist *rest = block_zeroed(sizeof *rest);
     *rest = *list;
     rest->lent_until = 0;
+    rest->aside = false;
     threadpool_post(list->step->context->pool, run_list, rest);
     return true;
 }
@@ -484,6 +485,7 @@ static void work_on(Worklist *list) {
             Item item = take(list);
             before = list->queue.count;
             if (step->plan->nodes[item.node].expensive) list->taken |= LOOK_AT_CLOCK - 1; /* time may have passed */
+            if (woken && is_worth_sharing(step->plan, item.node)) post_woken();
             if (!run_item(step, item, &list->queue)) continue;
         }
         int64_t more = (int64_t)(list->queue.count - before) - 1; /* what it made ready, less itself */
@@ -501,10 +503,19 @@ static void work_on(Worklist *list) {
     ready_clear(&list->queue);
 }
 
-/* A client's own thread gets its way of computing back. */
+/* What kernels of this step let go on in other steps is done after it: sooner than another thread could be woken. A client's own thread gets its way of
+ * computing back. */
 static void work(Worklist *list) {
     FloatMode before = float_mode_flush();
+    int64_t lent_until = list->lent_until;
+    working++;
     work_on(list);
+    while (working == 1 && woken) {
+        Running *kept = of_one_step(&woken);
+        Worklist other = {.step = kept->step, .completed = kept, .lent_until = lent_until, .aside = true};
+        work_on(&other);
+    }
+    working--;
     float_mode_restore(before);
 }
 
@@ -540,7 +551,7 @@ void step_start(const Plan *plan, StepContext *context, const StepIo *io, StepDo
     for (int i = 0; i < root_count; i++) ready_add(&list.queue, (Item){plan->roots[i], false, root});
     root->outstanding_nodes = root_count;
     atomic_init(&step->in_flight, (int64_t)list.queue.count);
-    if (!cancel_watch(context->cancel, &step->watch, cancelled, step)) cancelled(step);
+    if (!cancel_watch(context->cancel, &step->watch, step_cancelled, step)) step_cancelled(step);
     if (list.queue.count == 0) {
         finish_step(step);
         return;

@@ -18,7 +18,7 @@ struct StepIo {
 void step_start(const Plan *plan, StepContext *context, const StepIo *io, StepDone *done, void *arg);
 
 /* A thread that is not the pool's lends itself to steps: deferred kernels that end in it between the two calls are gone on with by it, at the end,
- * instead of by the pool. Of several steps the pool gets all but one. Not nested. */
+ * instead of by the pool. Of several steps the pool gets all but one. To begin again before the end changes nothing. */
 void step_lend_begin(void);
 void step_lend_end(void);
 

@@ -1,4 +1,4 @@
-/* step_internal.h: what step.c and propagate.c share. */
+/* step_internal.h: what step.c, step_failure.c and propagate.c share. */
 #pragma once
 #include <pthread.h>
 #include <stdatomic.h>
@@ -98,3 +98,8 @@ void frame_free(FrameState *f); /* with its children and what they still hold */
 void frame_free_root(Step *step); /* the same */
 /* Hands the outputs of a finished item to their consumers (taking the values) and lists what became ready. */
 void propagate(Step *step, Item item, Value *outputs, ReadyList *ready);
+
+/* step_failure.c */
+void step_fail(Step *step, Error *err); /* takes err. Nothing more is run */
+void step_cancelled(void *step);        /* somebody outside cancelled it */
+void step_blame_canceller(Step *step);  /* before its end is told */

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -53,7 +54,26 @@ static void ask_others(void *arg, ServerCall *call) {
     if (came) latch_clear(&answers);
 }
 
+/* Leaves its work to one call after all that came with it. */
+static _Atomic int undone, rounds;
+static _Thread_local int undone_here;
+
+static void do_all(void) {
+    atomic_fetch_sub(&undone, undone_here);
+    undone_here = 0;
+    atomic_fetch_add(&rounds, 1);
+}
+
+static void leave_for_later(void *arg, ServerCall *call) {
+    if (transport_stay_after(do_all)) {
+        undone_here++;
+        atomic_fetch_add(&undone, 1);
+    }
+    echo(arg, call);
+}
+
 static const Method methods[] = {
+    {"/t/Later", leave_for_later, STAYING},
     {"/t/Ask", ask_others, STAYING},
     {"/t/Stay", echo, STAYING},
     {"/t/Read", echo, ON_READER},
@@ -112,6 +132,26 @@ static void an_idle_pair_uses_no_time(void **state) {
     nanosleep(&idle, NULL);
     int64_t used = cpu_ns() - before;
     assert_true(used < IDLE_MS * 1000000LL / 10);
+}
+
+static void what_is_left_for_after_all_that_came_is_done_then(void **state) {
+    Pair *p = *state;
+    enum { AT_ONCE = 5 };
+    for (int i = 0; i < CALLS; i += AT_ONCE) {
+        Latch answers;
+        latch_init(&answers, AT_ONCE);
+        for (int j = 0; j < AT_ONCE; j++) {
+            Message request = {0};
+            message_add_copy(&request, STR("ping"));
+            call_unref(channel_call(p->channel, "/t/Later", &request, (CallOptions){0}, answered, &answers));
+        }
+        assert_true(latch_wait_for(&answers, PATIENCE_MS));
+        latch_clear(&answers);
+    }
+    int64_t until = clock_mono_ns() + PATIENCE_MS * 1000000LL;
+    while (atomic_load(&undone) && clock_mono_ns() < until) sched_yield();
+    assert_int_equal(atomic_load(&undone), 0);
+    assert_true(atomic_load(&rounds) > 0);
 }
 
 /* ---- Callers of both kinds ---- */
@@ -198,6 +238,7 @@ static void stop_with_a_poller(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_is_left_for_after_all_that_came_is_done_then, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_idle_pair_uses_no_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(waiting_callers_and_others_get_their_answers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(waiters_come_and_go, set_up, tear_down),

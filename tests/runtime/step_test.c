@@ -2,6 +2,7 @@
 #include "direct_run.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -76,6 +77,27 @@ static Error *run_nothing(KernelContext *k) {
     return NULL;
 }
 
+/* TestHold waits until a TestRelease runs, in whatever step; TestWhere tells the thread it runs in. */
+static KernelContext *_Atomic held;
+static _Atomic pthread_t where;
+
+static Error *run_hold(KernelContext *k) {
+    atomic_store(&held, kernel_defer(k));
+    return NULL;
+}
+
+static Error *run_release(KernelContext *k) {
+    (void)k;
+    kernel_done(atomic_exchange(&held, NULL), NULL);
+    return NULL;
+}
+
+static Error *run_where(KernelContext *k) {
+    (void)k;
+    atomic_store(&where, pthread_self());
+    return NULL;
+}
+
 static const OpDef test_ops[] = {
     {"TestWait", "->", "", OP_STATEFUL},
     {"TestLater", "x: T -> y: T", "T: type", 0},
@@ -83,6 +105,10 @@ static const OpDef test_ops[] = {
     {"TestFail", "->", "", OP_STATEFUL},
     {"TestCounted", "x: T -> y: T", "T: type", 0},
     {"TestNoOutput", "-> y: float", "", 0},
+    {"TestHold", "->", "", OP_STATEFUL},
+    {"TestRelease", "->", "", OP_STATEFUL},
+    {"TestWhere", "->", "", OP_STATEFUL},
+    {"TestWhereLong", "->", "", OP_STATEFUL},
     {0},
 };
 
@@ -93,6 +119,10 @@ static const KernelDef test_kernels[] = {
     {"TestFail", .run = run_fail},
     {"TestCounted", .run = run_counted, .flags = KERNEL_EXPENSIVE},
     {"TestNoOutput", .run = run_nothing},
+    {"TestHold", .run = run_hold, .flags = KERNEL_DEFERS},
+    {"TestRelease", .run = run_release},
+    {"TestWhere", .run = run_where},
+    {"TestWhereLong", .run = run_where, .flags = KERNEL_EXPENSIVE},
     {0},
 };
 
@@ -464,6 +494,45 @@ static void feeds_fetches_and_their_errors(void **state) {
     direct_session_free(s);
 }
 
+/* ---- Steps that wait for another ---- */
+
+typedef struct Waiting {
+    DirectSession *session;
+    const char *target;
+    Error *err;
+} Waiting;
+
+static void *run_waiting(void *arg) {
+    Waiting *w = arg;
+    w->err = run_error(w->session, NULL, w->target, NULL, NULL, 60000, NULL);
+    return NULL;
+}
+
+/* Whether the step of `target`, which waits for a TestRelease, went on in the thread that ran it. */
+static bool goes_on_here(DirectSession *s, const char *target) {
+    Waiting w = {.session = s, .target = target};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run_waiting, &w), 0);
+    while (!atomic_load(&held)) sched_yield();
+    assert_null(run_error(s, NULL, "release", NULL, NULL, 60000, NULL));
+    pthread_join(thread, NULL);
+    assert_null(w.err);
+    return pthread_equal(atomic_load(&where), pthread_self());
+}
+
+static void what_another_step_lets_go_on_is_done_by_its_thread_unless_it_takes_long(void **state) {
+    (void)state;
+    GraphBuilder b = {0};
+    gb_node(&b, "hold", "TestHold", "");
+    gb_node(&b, "short", "TestWhere", "^hold");
+    gb_node(&b, "long", "TestWhereLong", "^hold");
+    gb_node(&b, "release", "TestRelease", "");
+    DirectSession *s = open_session(&b, 3);
+    assert_true(goes_on_here(s, "short"));
+    assert_false(goes_on_here(s, "long"));
+    direct_session_free(s);
+}
+
 /* ---- Many steps at once ---- */
 
 static void note_wrong(_Atomic int *wrong, const Error *err) {
@@ -557,6 +626,7 @@ int main(void) {
         cmocka_unit_test(kernels_may_finish_later_or_at_once),
         cmocka_unit_test(a_kernel_that_sets_no_output_is_an_error),
         cmocka_unit_test(feeds_fetches_and_their_errors),
+        cmocka_unit_test(what_another_step_lets_go_on_is_done_by_its_thread_unless_it_takes_long),
         cmocka_unit_test(fifty_steps_at_once),
     };
     return cmocka_run_group_tests(tests, register_ops, NULL);
