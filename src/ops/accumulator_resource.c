@@ -85,11 +85,11 @@ static Error *mismatch(const PartialShape *want, const Shape *got) {
 
 /* ---- Adding ---- */
 
-/* The first gradient, which later ones are added to: taken over when nobody else has it, else copied. */
+/* The first gradient, which later ones are added to: taken over when nobody else has it, kept as it is when nobody may write to it, else copied. */
 static Error *begin_sum_locked(Accumulator *a, Tensor *first) {
     Tensor *sum = NULL;
     Error *err = NULL;
-    if (tensor_is_unique(first))
+    if (tensor_is_unique(first) || tensor_is_lent(first))
         sum = tensor_ref(first);
     else
         err = tensor_copy(first, &sum);
@@ -99,11 +99,23 @@ static Error *begin_sum_locked(Accumulator *a, Tensor *first) {
     return NULL;
 }
 
+/* The sum is about to be written to. */
+static Error *own_sum_locked(Accumulator *a) {
+    Tensor *own;
+    if (!tensor_is_lent(a->sum)) return NULL;
+    Error *err = tensor_copy(a->sum, &own);
+    if (err) return err;
+    tensor_unref(a->sum);
+    a->sum = own;
+    return NULL;
+}
+
 static Error *add_dense_locked(Accumulator *a, Tensor *gradient) {
     if (!a->count) return begin_sum_locked(a, gradient);
     if (!shape_eq(&a->sum->shape, &gradient->shape)) return mismatch(&a->sum->shape, &gradient->shape);
-    a->math->add(a->sum->data, gradient->data, gradient->count);
-    return NULL;
+    Error *err = own_sum_locked(a);
+    if (!err) a->math->add(a->sum->data, gradient->data, gradient->count);
+    return err;
 }
 
 Error *accumulator_apply(Accumulator *a, int64_t local_step, Tensor *gradient) {

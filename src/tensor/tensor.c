@@ -193,6 +193,10 @@ void tensor_unref(Tensor *t) {
     buffer_unref(b);
 }
 
+bool tensor_is_lent(const Tensor *t) {
+    return t->buffer->release;
+}
+
 bool tensor_is_unique(const Tensor *t) {
     return refcount_is_one(&t->refs) && refcount_is_one(&t->buffer->refs) && !t->buffer->release;
 }

@@ -80,6 +80,7 @@ Tensor *tensor_wrap(DataType dtype, const Shape *shape, void *data, void (*relea
 Error *tensor_copy(const Tensor *t, Tensor **out) MUST_CHECK; /* own memory */
 Tensor *tensor_ref(Tensor *t);
 void tensor_unref(Tensor *t); /* NULL is allowed */
+bool tensor_is_lent(const Tensor *t);   /* its memory is somebody else's, such as a message's: nobody overwrites it */
 bool tensor_is_unique(const Tensor *t); /* nobody else holds the tensor or its memory: it may be overwritten */
 size_t tensor_bytes(const Tensor *t);   /* count * size of an element */
 /* After filling a tensor with bytes from outside: a bool that is neither 0 nor 1 becomes 1; C may not read such. Others stay. */

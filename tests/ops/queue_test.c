@@ -310,6 +310,43 @@ static void an_accumulator_takes_over_a_gradient_that_is_nobody_elses(void **sta
     }
 }
 
+static void count_release(void *count) {
+    ++*(int *)count;
+}
+
+/* A gradient in the memory of a message is kept without a copy, never written to, and given back. */
+static void an_accumulator_keeps_a_gradient_that_was_lent(void **state) {
+    (void)state;
+    for (int sparse = 0; sparse < 2; sparse++) {
+        AccumulatorSpec spec = {.mean = true, .sparse = sparse, .dtype = DT_FLOAT, .shape = shape_vector(1)};
+        float memory[] = {1}, more[] = {3};
+        int64_t zero[] = {0};
+        int released = 0;
+        Accumulator *a;
+        assert_null(accumulator_new(STR("a"), &spec, &a));
+        Tensor *index = tensor_wrap(DT_INT64, &spec.shape, zero, count_release, &released);
+        Tensor *second = tensor_wrap(DT_FLOAT, &spec.shape, more, count_release, &released);
+        for (int count = 1; count <= 2; count++) {
+            Taken taken = {0};
+            Tensor *first = tensor_wrap(DT_FLOAT, &spec.shape, memory, count_release, &released);
+            for (int i = 0; i < count; i++) {
+                Tensor *gradient = i ? second : first;
+                assert_null(sparse ? accumulator_apply_sparse(a, 1, index, gradient, NULL) : accumulator_apply(a, 1, gradient));
+            }
+            tensor_unref(first);
+            accumulator_take(a, count, NULL, take_done, &taken);
+            assert_true(taken.done && taken.first == (float)count);
+            assert_int_equal(taken.data == (const void *)memory, count == 1);
+            assert_true(memory[0] == 1 && more[0] == 3);
+            assert_int_equal(released, count);
+        }
+        tensor_unref(second);
+        tensor_unref(index);
+        assert_int_equal(released, 4);
+        resource_unref((Resource *)a);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_closed_queue_gives_back_what_a_batch_had_taken),
@@ -320,6 +357,7 @@ int main(void) {
         cmocka_unit_test(nothing_is_lost_between_threads),
         cmocka_unit_test(an_accumulator_waits_for_enough_fresh_gradients),
         cmocka_unit_test(an_accumulator_takes_over_a_gradient_that_is_nobody_elses),
+        cmocka_unit_test(an_accumulator_keeps_a_gradient_that_was_lent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
