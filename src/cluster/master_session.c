@@ -58,7 +58,7 @@ const Pb__DeviceAttributes *master_session_device(const MasterSession *s, int i)
 
 static Error *lower_and_place(MasterSession *s, Graph **out) {
     Graph *lowered = NULL;
-    Error *err = graph_lower(s->source, &lowered);
+    Error *err = graph_lower_for(s->source, s->tasks.placer, s->tasks.device_count, &lowered);
     PlacerOptions options = {.devices = s->tasks.placer, .device_count = s->tasks.device_count, .soft = s->soft_placement, .fixed = &s->fixed};
     if (!err) err = graph_place(lowered, &options);
     if (err)

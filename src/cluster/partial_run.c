@@ -95,7 +95,7 @@ Error *master_session_partial_run(MasterSession *s, Str handle, const RunRequest
     bool busy = p && p->running;
     if (p && !busy) p->running = true;
     pthread_mutex_unlock(&s->mutex);
-    if (!p) return error_invalid("Must run PartialRunSetup before performing partial runs: unknown handle '%.*s'", STR_ARG(handle));
+    if (!p) return error_invalid("Must run PartialRunSetup before performing partial runs");
     if (busy) return error_invalid("Partial run '%.*s' is already being run by another call", STR_ARG(handle));
     const RunSignature *sig = &request->signature;
     Str *send_keys = xcalloc((size_t)(sig->feed_count + sig->fetch_count), sizeof *send_keys);

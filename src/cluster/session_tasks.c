@@ -145,12 +145,17 @@ static Error *ask_status(SessionTasks *t, int64_t timeout_ms, Cancel *stop) {
 
 /* ---- CreateWorkerSession ---- */
 
+/* A session with a cluster of its own always is. */
+static bool is_isolated(const Pb__ConfigProto *config) {
+    return config && (config->isolate_session_state || (config->cluster_def && config->cluster_def->n_job));
+}
+
 static Error *open_local(SessionTasks *t, Str handle, const Pb__ConfigProto *config, const ClusterSpec *own_cluster) {
     WorkerClient *c = &t->tasks[0];
     Error *err = worker_create_session(c->local, &(CreateWorkerSession){.handle = handle,
                                                                         .master_task = str_of(c->task_name),
                                                                         .master_incarnation = (int64_t)t->client.incarnation,
-                                                                        .isolate = config && config->isolate_session_state,
+                                                                        .isolate = is_isolated(config),
                                                                         .task_name = str_of(c->task_name),
                                                                         .cluster = own_cluster});
     return err ? err : worker_find_session(c->local, handle, &c->session);
@@ -168,7 +173,7 @@ static void session_request(const SessionTasks *t, int task, Str handle, const P
     server.cluster = cluster;
     request.session_handle = (char *)handle.ptr;
     request.server_def = &server;
-    request.isolate_session_state = config && config->isolate_session_state;
+    request.isolate_session_state = is_isolated(config);
     request.master_task = t->tasks[0].task_name;
     request.master_incarnation = (int64_t)t->client.incarnation;
     if (config && config->share_cluster_devices_in_session) {
@@ -205,7 +210,11 @@ static Error *own_task_in(const ClusterSpec *cluster, Str target, const MasterOp
         *name = str_of(cluster->tasks[i].name);
         return NULL;
     }
-    return error_invalid("The session's target %.*s is not a task of the ClusterDef in its ConfigProto", STR_ARG(target));
+    StrBuf tasks = {0};
+    for (int i = 0; i < cluster->count; i++) strbuf_addf(&tasks, "%s%s at %s", i ? ", " : "", cluster->tasks[i].name, cluster->tasks[i].address);
+    Error *err = error_invalid("The master (current machine) is not included in the provided cluster_def. It is called as %.*s; there are %s", STR_ARG(target), tasks.len ? tasks.ptr : "no tasks");
+    strbuf_clear(&tasks);
+    return err;
 }
 
 Error *session_tasks_open(SessionTasks *t, const MasterOptions *o, Str handle, const Pb__ConfigProto *config, Str target) {

@@ -42,7 +42,7 @@ static Error *variable_init(const Node *node, void *state) {
 static Error *make_variable(void *arg, Resource **out) {
     KernelContext *k = arg;
     const VariableState *s = k->state;
-    *out = &variable_new(s->dtype, k->node->name)->base;
+    *out = &reference_variable_new(s->dtype, k->node->name)->base;
     return NULL;
 }
 
@@ -50,7 +50,7 @@ static Error *run_variable(KernelContext *k) {
     const VariableState *s = k->state;
     Str name = s->shared_name.len ? s->shared_name : k->node->name;
     Resource *r = NULL;
-    Error *err = resource_find_or_create(kernel_resources(k), s->container, name, &variable_type, make_variable, k, &r);
+    Error *err = resource_find_or_create(kernel_resources(k), s->container, name, &reference_variable_type, make_variable, k, &r);
     if (err) return err;
     Variable *v = (Variable *)r;
     if (v->dtype != s->dtype) {
@@ -76,7 +76,7 @@ static Error *run_temporary(KernelContext *k) {
     Error *err = tensor_new(s->dtype, &s->shape, &value);
     if (err) return err;
     if (dtype_is_plain(s->dtype)) memset(value->data, 0, tensor_bytes(value));
-    Variable *v = variable_new(s->dtype, k->node->name);
+    Variable *v = reference_variable_new(s->dtype, k->node->name);
     variable_assign(v, value);
     kernel_set_output_ref(k, 0, v);
     tensor_unref(value);

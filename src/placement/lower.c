@@ -22,9 +22,10 @@ static Error *gate_of_arguments(Lowerer *l, Node *n, Node **gate) {
     return lowerer_add_unary(l, lowerer_name(l, n, "called"), "Identity", n, n->inputs[by], n->input_types[by], gate);
 }
 
-static Error *lower_call(Lowerer *l, Node *n, Node *enclosing, int depth) {
+/* The first `skip` inputs are no arguments. */
+static Error *lower_call(Lowerer *l, Node *n, int skip, Node *enclosing, int depth) {
     Str value, function;
-    if (node_is(n, "PartitionedCall") || node_is(n, "StatefulPartitionedCall") || node_is(n, "SymbolicGradient")) {
+    if (skip || node_is(n, "PartitionedCall") || node_is(n, "StatefulPartitionedCall") || node_is(n, "SymbolicGradient")) {
         if (!node_attr(n, "f", &value) || !attr_func(value, &function)) return error_invalid("Call {{node %.*s}} names no function", STR_ARG(n->name));
     } else {
         function = function_reference(l->g->arena, n);
@@ -44,8 +45,19 @@ static Error *lower_call(Lowerer *l, Node *n, Node *enclosing, int depth) {
     Inlined body = {0};
     Node *start = gate ? gate : enclosing;
     if (!err && !start && l->has_switches) err = gate_of_arguments(l, n, &start);
-    if (!err) err = lowerer_inline(l, n, function, n->name, args, n->input_count, start, depth, &body);
+    if (!err) err = lowerer_inline(l, n, function, n->name, args + skip, n->input_count - skip, start, depth, &body);
     return err ? err : lowerer_become_results(l, n, body.rets, body.ret_count, body.effects ? body.effects : gate);
+}
+
+static Error *lower_remote_call(Lowerer *l, Node *n, Node *enclosing, int depth) {
+    Str own = n->device;
+    if (!lowerer_remote_device(l, n, &n->device)) {
+        n->device = own;
+        return NULL;
+    }
+    Error *err = lower_call(l, n, 1, enclosing, depth);
+    n->device = own;
+    return err;
 }
 
 /* ---- The whole graph ---- */
@@ -70,7 +82,8 @@ static Error *copy_graph(const Graph *g, Graph *out) {
 static Error *lower_one(Lowerer *l, Pending p) {
     if (p.depth > MAX_DEPTH) return NULL; /* recursion: left to run as a call */
     switch (lowerer_kind(l, p.node)) {
-        case CALL: return lower_call(l, p.node, p.gate, p.depth);
+        case CALL: return lower_call(l, p.node, 0, p.gate, p.depth);
+        case REMOTE_CALL: return lower_remote_call(l, p.node, p.gate, p.depth);
         case IF: return lower_if(l, p.node, p.depth);
         case CASE: return lower_case(l, p.node, p.depth);
         case WHILE: return lower_while(l, p.node, p.gate, p.depth);
@@ -79,9 +92,9 @@ static Error *lower_one(Lowerer *l, Pending p) {
     return NULL;
 }
 
-static Error *lower(const Graph *g, bool all, int nesting, Graph **out) {
-    Lowerer l = {.g = graph_new(), .lib = g->functions, .all = all, .nesting = nesting};
-    l.g->functions = g->functions;
+static Error *lower(const Graph *g, Lowerer l, Graph **out) {
+    l.g = graph_new();
+    l.lib = l.g->functions = g->functions;
     l.g->producer = g->producer;
     l.g->min_consumer = g->min_consumer;
     Error *err = copy_graph(g, l.g);
@@ -98,9 +111,13 @@ static Error *lower(const Graph *g, bool all, int nesting, Graph **out) {
 }
 
 Error *graph_lower(const Graph *g, Graph **out) {
-    return lower(g, false, 0, out);
+    return lower(g, (Lowerer){0}, out);
+}
+
+Error *graph_lower_for(const Graph *g, const PlacerDevice *devices, int device_count, Graph **out) {
+    return lower(g, (Lowerer){.devices = devices, .device_count = device_count}, out);
 }
 
 Error *graph_lower_all(const Graph *g, int nesting, Graph **out) {
-    return lower(g, true, nesting, out);
+    return lower(g, (Lowerer){.all = true, .nesting = nesting}, out);
 }

@@ -19,6 +19,7 @@ static bool keeps_gradient(const Lowerer *l, const Node *n) {
 Functional lowerer_kind(const Lowerer *l, const Node *n) {
     if (keeps_gradient(l, n)) return NOT_FUNCTIONAL;
     if (node_is(n, "PartitionedCall") || node_is(n, "StatefulPartitionedCall") || node_is(n, "SymbolicGradient")) return CALL;
+    if (node_is(n, "RemoteCall")) return l->device_count ? REMOTE_CALL : NOT_FUNCTIONAL;
     bool lower = l->all || wants_lowering(n);
     if (node_is(n, "If") || node_is(n, "StatelessIf")) return lower && n->input_types[0] == DT_BOOL ? IF : NOT_FUNCTIONAL;
     if (node_is(n, "Case") || node_is(n, "StatelessCase")) return lower ? CASE : NOT_FUNCTIONAL;

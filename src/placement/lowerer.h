@@ -2,8 +2,9 @@
 #pragma once
 #include "graph/function.h"
 #include "graph/graph.h"
+#include "placement/placer.h"
 
-typedef enum Functional { NOT_FUNCTIONAL, CALL, IF, CASE, WHILE } Functional;
+typedef enum Functional { NOT_FUNCTIONAL, CALL, REMOTE_CALL, IF, CASE, WHILE } Functional;
 
 typedef struct Pending {
     Node *node;
@@ -14,6 +15,8 @@ typedef struct Pending {
 typedef struct Lowerer {
     Graph *g;
     const FunctionLibrary *lib;
+    const PlacerDevice *devices; /* of the cluster, where they are known */
+    int device_count;
     Pending *queue;
     size_t count, capacity;
     struct Replaced {
@@ -57,6 +60,9 @@ Error *lowerer_inline(Lowerer *l, Node *caller, Str function, Str prefix, const 
 Error *lowerer_become_results(Lowerer *l, Node *n, const Output *results, int count, Node *before) MUST_CHECK;
 /* Lets the consumers of lowered nodes take the results directly. */
 void lowerer_bypass_replaced(Lowerer *l);
+
+/* The device that a RemoteCall is for. False: it stays a call, which then knows the tasks there are. */
+bool lowerer_remote_device(Lowerer *l, Node *n, Str *out);
 
 /* One kind of functional node each. */
 Error *lower_if(Lowerer *l, Node *n, int depth) MUST_CHECK;

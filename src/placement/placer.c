@@ -6,6 +6,7 @@
 #include "placement/placer.h"
 
 #include <stdlib.h>
+#include <strings.h>
 
 #include "base/memory.h"
 
@@ -57,10 +58,19 @@ static bool owns_resource(const Node *n) {
     return n->info && n->input_count == 0 && n->output_count == 1 && (dtype_is_ref(n->output_types[0]) || n->output_types[0] == DT_RESOURCE);
 }
 
+static const char *what_differs(const DeviceName *a, const DeviceName *b) {
+    if (a->has_job && b->has_job && !str_eq(a->job, b->job)) return "jobs";
+    if (a->has_replica && b->has_replica && a->replica != b->replica) return "replicas";
+    if (a->has_task && b->has_task && a->task != b->task) return "tasks";
+    return a->has_id && b->has_id && a->id != b->id ? "ids" : "types";
+}
+
+/* `a` asked for it. */
 static Error *clash(const Node *a, const Node *b, const DeviceName *da, const DeviceName *db) {
     Arena *scratch = arena_new();
-    Error *err = error_invalid("Cannot colocate nodes {{colocation_node %.*s}} and {{colocation_node %.*s}} because of incompatible devices: '%.*s' and '%.*s'",
-                               STR_ARG(a->name), STR_ARG(b->name), STR_ARG(device_name_text(scratch, da)), STR_ARG(device_name_text(scratch, db)));
+    Error *err = error_invalid("Cannot colocate nodes {{colocation_node %.*s}} and {{colocation_node %.*s}}: Cannot merge devices with incompatible %s: '%.*s' and '%.*s'\n\t [[{{node %.*s}}]]",
+                               STR_ARG(a->name), STR_ARG(b->name), what_differs(da, db), STR_ARG(device_name_text(scratch, da)),
+                               STR_ARG(device_name_text(scratch, db)), STR_ARG(a->name));
     arena_free(scratch);
     return err;
 }
@@ -73,13 +83,13 @@ static Error *join(Placer *p, const Node *a, const Node *b, bool first_wins) {
     DeviceName strong = ga->strong, weak = ga->weak;
     if (!device_name_merge(&strong, &gb->strong, p->o->soft)) {
         if (p->o->soft) return NULL;
-        return clash(a, b, &ga->strong, &gb->strong);
+        return clash(b, p->g->nodes[ra], &gb->strong, &ga->strong);
     }
     if (!device_name_merge(&weak, &gb->weak, p->o->soft)) {
         bool strong_decides = ga->strong.has_job || gb->strong.has_job || ga->strong.has_task || gb->strong.has_task;
         if (!first_wins && !strong_decides) {
             if (p->o->soft) return NULL;
-            return clash(a, b, &ga->weak, &gb->weak);
+            return clash(b, p->g->nodes[ra], &gb->weak, &ga->weak);
         }
     }
     if (ga->fixed && gb->fixed && ga->fixed != gb->fixed) return NULL; /* both already live somewhere: neither can move */
@@ -201,13 +211,23 @@ static int soft_match(const Placer *p, DeviceName spec, uint64_t kinds) {
     return first_match(p, &spec, kinds);
 }
 
+static int compare_names(const void *a, const void *b) {
+    return str_compare(*(const Str *)a, *(const Str *)b);
+}
+
 static Error *no_device(const Placer *p, const Node *n, const DeviceName *spec) {
     StrBuf list = {0};
-    for (int i = 0; i < p->o->device_count && list.len < 1500; i++) strbuf_addf(&list, "%s%.*s", i ? ", " : "", STR_ARG(p->o->devices[i].name));
+    Str *names = xcalloc((size_t)p->o->device_count, sizeof *names);
+    for (int i = 0; i < p->o->device_count; i++) names[i] = p->o->devices[i].name;
+    qsort(names, (size_t)p->o->device_count, sizeof *names, compare_names);
+    for (int i = 0; i < p->o->device_count && list.len < 1500; i++) strbuf_addf(&list, "%s%.*s", i ? ", " : "", STR_ARG(names[i]));
+    free(names);
     Arena *scratch = arena_new();
+    bool wants_gpu = spec->has_type && strncasecmp(spec->type.ptr, "GPU", spec->type.len) == 0;
     Error *err = error_invalid("Cannot assign a device for operation %.*s: {{node %.*s}} was explicitly assigned to %.*s but available devices are [ %s ]. "
-                               "Make sure the device specification refers to a valid device.",
-                               STR_ARG(n->name), STR_ARG(n->name), STR_ARG(device_name_text(scratch, spec)), list.len ? list.ptr : "");
+                               "Make sure the device specification refers to a valid device.%s\n\t [[%.*s]]",
+                               STR_ARG(n->name), STR_ARG(n->name), STR_ARG(n->device.len ? n->device : device_name_text(scratch, spec)), list.len ? list.ptr : "",
+                               wants_gpu ? " The requested device appears to be a GPU, but CUDA is not enabled." : "", STR_ARG(n->name));
     arena_free(scratch);
     strbuf_clear(&list);
     return err;
@@ -227,8 +247,12 @@ static Error *choose(Placer *p, const Node *n, int root, int *device) {
 
 /* ---- Small nodes that go where their neighbours are ---- */
 
+static bool is_source(const Node *n) {
+    return n->info && n->input_count == 0 && n->output_count == 1 && !dtype_is_ref(n->output_types[0]);
+}
+
 static bool is_generator(const Node *n) {
-    return n->info && n->input_count == 0 && n->output_count == 1 && !dtype_is_ref(n->output_types[0]) && n->output_types[0] != DT_RESOURCE;
+    return is_source(n) && n->output_types[0] != DT_RESOURCE;
 }
 
 static bool is_metadata(const Node *n) {
@@ -264,11 +288,12 @@ static void follow_neighbours(Placer *p) {
     free(place);
 }
 
-static Error *place(Placer *p) {
-    Error *err = start_groups(p);
-    int *chosen = xcalloc((size_t)p->g->node_count, sizeof *chosen); /* 1 + device, by root */
+/* What only gives a value comes last, so that an error is told of who takes it. */
+static Error *choose_all(Placer *p, bool sources, int *chosen) {
+    Error *err = NULL;
     for (int i = 0; !err && i < p->g->node_count; i++) {
         Node *n = p->g->nodes[i];
+        if (is_source(n) != sources) continue;
         int root = find_root(p, i);
         if (!chosen[root]) {
             int device;
@@ -277,6 +302,14 @@ static Error *place(Placer *p) {
         }
         n->placed = chosen[root] - 1;
     }
+    return err;
+}
+
+static Error *place(Placer *p) {
+    Error *err = start_groups(p);
+    int *chosen = xcalloc((size_t)p->g->node_count, sizeof *chosen); /* 1 + device, by root */
+    err = err ? err : choose_all(p, false, chosen);
+    err = err ? err : choose_all(p, true, chosen);
     free(chosen);
     if (!err) follow_neighbours(p);
     return err;

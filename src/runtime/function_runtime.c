@@ -240,14 +240,39 @@ void function_run(KernelContext *k, Str name_attr_list, Tensor **args, int arg_c
     function_run_in(k->step, k->device, name_attr_list, args, arg_count, done, arg);
 }
 
+/* Whether one of the tasks is that of the device. */
+static Error *check_task(Str tasks, const DeviceName *wanted) {
+    Arena *arena = arena_new();
+    Str text = device_name_text(arena, wanted), task = device_task_text(text);
+    int count = attr_list_strings(tasks, NULL, 0);
+    Str *names = arena_calloc(arena, (size_t)(count > 0 ? count : 0) + 1, sizeof *names);
+    attr_list_strings(tasks, names, count);
+    StrBuf list = {0};
+    bool found = false;
+    for (int i = 0; i < count; i++) {
+        found |= str_eq(names[i], task);
+        strbuf_addf(&list, "%s%.*s", i ? ", " : "", STR_ARG(names[i]));
+    }
+    Error *err = found ? NULL : error_invalid("Could not find worker with target: %.*s Available workers: %s", STR_ARG(text), list.len ? list.ptr : "");
+    strbuf_clear(&list);
+    arena_free(arena);
+    return err;
+}
+
 Error *function_check_device(KernelContext *k, Str name) {
     DeviceName wanted, own, here;
     Error *err = device_name_parse(name, &wanted);
-    if (!err) err = device_name_parse(str_of(k->device->name), &own);
+    if (err) {
+        error_free(err);
+        return error_invalid("Could not parse %.*s into a device specification.", STR_ARG(name));
+    }
+    err = device_name_parse(str_of(k->device->name), &own);
     if (err) return err;
     device_name_fill(&wanted, &own);
+    Str tasks;
+    bool in_cluster = node_attr(k->node, "_tasks", &tasks);
     /* A function gives the same here as on another task. */
-    if (!str_eq(wanted.job, own.job) || wanted.replica != own.replica || wanted.task != own.task) return NULL;
+    if (!str_eq(wanted.job, own.job) || wanted.replica != own.replica || wanted.task != own.task) return in_cluster ? check_task(tasks, &wanted) : NULL;
     const DeviceSet *devices = session_devices(k->step->session);
     for (int i = 0; i < devices->count; i++) {
         err = device_name_parse(str_of(devices->devices[i]->name), &here);
@@ -256,7 +281,8 @@ Error *function_check_device(KernelContext *k, Str name) {
     }
     Arena *arena = arena_new();
     Str text = device_name_text(arena, &wanted);
-    err = error_internal("Currently don't support instantiating functions on device: %.*s", STR_ARG(text));
+    err = in_cluster ? error_invalid("%.*s unknown device.", STR_ARG(text))
+                     : error_internal("Currently don't support instantiating functions on device: %.*s", STR_ARG(text));
     arena_free(arena);
     return err;
 }

@@ -224,14 +224,24 @@ static void variable_destroy(Resource *r) {
 
 const ResourceType variable_type = {.type_name = "N10tensorflow3VarE", .what = "variable", .destroy = variable_destroy};
 
-Variable *variable_new(DataType dtype, Str name) {
+const ResourceType reference_variable_type = {.type_name = "N10tensorflow9LegacyVarE", .what = "variable", .destroy = variable_destroy};
+
+static Variable *new_of_type(const ResourceType *type, DataType dtype, Str name) {
     Variable *v = xcalloc(1, sizeof *v);
-    resource_init(&v->base, &variable_type);
+    resource_init(&v->base, type);
     pthread_mutex_init(&v->mutex, NULL);
     pthread_cond_init(&v->rows_free, NULL);
     v->dtype = dtype;
     v->name = str_dup(name);
     return v;
+}
+
+Variable *variable_new(DataType dtype, Str name) {
+    return new_of_type(&variable_type, dtype, name);
+}
+
+Variable *reference_variable_new(DataType dtype, Str name) {
+    return new_of_type(&reference_variable_type, dtype, name);
 }
 
 Tensor *variable_read(Variable *v) {

@@ -61,8 +61,10 @@ typedef struct Variable {
     int row_readers, waiting_writers;
 } Variable;
 
-extern const ResourceType variable_type;
+extern const ResourceType variable_type;           /* of resource variables */
+extern const ResourceType reference_variable_type; /* one of the same name is another one */
 Variable *variable_new(DataType dtype, Str name);
+Variable *reference_variable_new(DataType dtype, Str name);
 Tensor *variable_read(Variable *v); /* a reference to the current tensor; NULL when not initialised */
 void variable_assign(Variable *v, Tensor *value); /* keeps a reference to value */
 /* To read some rows, without anything that may wait in between: as variable_read, and then the end. Waits while a writer waits. */

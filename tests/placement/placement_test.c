@@ -138,14 +138,14 @@ static void what_cannot_be_placed_is_said(void **state) {
     b.device = "/job:ps/task:7";
     gb_f32(&b, "far", 1);
     Graph *g = import(&b);
-    expect_error(place(g, false), CODE_INVALID_ARGUMENT, "Cannot assign a device for operation far: {{node far}} was explicitly assigned to /job:ps/task:7 but available devices are [ /job:worker");
+    expect_error(place(g, false), CODE_INVALID_ARGUMENT, "Cannot assign a device for operation far: {{node far}} was explicitly assigned to /job:ps/task:7 but available devices are [ /job:ps");
     expect_error(place(g, true), CODE_INVALID_ARGUMENT, "far");
     drop(g);
     b.device = "/gpu:0";
     gb_f32(&b, "x", 1);
     gb_op(&b, "n", "Neg", "x", DT_FLOAT);
     g = import(&b);
-    expect_error(place(g, false), CODE_INVALID_ARGUMENT, "/device:GPU:0");
+    expect_error(place(g, false), CODE_INVALID_ARGUMENT, "was explicitly assigned to /gpu:0 ");
     expect_ok(place(g, true));
     assert_int_equal(placed(g, "n"), WORKER0);
     drop(g);

@@ -7,6 +7,7 @@
 #include "ops/dataset/dataset.h"
 #include "ops/op_list.h"
 #include "ops/variant_math.h"
+#include "proto/wire.h"
 
 const OpDef dataset_optional_ops[] = {
     {"OptionalFromValue", "components: Toutput_types -> optional: variant", "Toutput_types: list(type) >= 1", 0},
@@ -16,6 +17,8 @@ const OpDef dataset_optional_ops[] = {
      "output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
     {0},
 };
+
+#define OPTIONAL_TYPE_NAME "tensorflow::data::Optional"
 
 typedef struct Optional {
     RefCount refs;
@@ -71,9 +74,34 @@ static Error *add_optionals(const void *a, const void *b, Variant *out) {
     return err;
 }
 
-static const VariantType optional_type = {.type_name = "tensorflow::data::Optional",
+/* To other tasks, as TensorFlow's: whether there is a value, then its components. */
+static Error *encode_optional(const void *object, StrBuf *metadata, StrBuf *tensors) {
+    const Optional *o = object;
+    strbuf_add(metadata, (Str){o->element ? "\1" : "\0", 1});
+    for (int i = 0; i < o->count; i++) {
+        StrBuf proto = {0};
+        tensor_proto_encode(o->element[i], &proto);
+        wire_put_bytes(tensors, 3, strbuf_str(&proto));
+        strbuf_clear(&proto);
+    }
+    return NULL;
+}
+
+static Error *decode_optional(Str metadata, Tensor **tensors, int tensor_count, Variant *out) {
+    if (metadata.len != 1 || (metadata.ptr[0] ? tensor_count < 1 : tensor_count != 0))
+        return error_invalid("Malformed Optional");
+    Optional *o = optional_new(tensor_count);
+    tuple_copy(o->element, tensors, tensor_count);
+    *out = (Variant){&optional_type, o};
+    return NULL;
+}
+
+const VariantDecoder dataset_optional_decoder = {OPTIONAL_TYPE_NAME, decode_optional};
+
+static const VariantType optional_type = {.type_name = OPTIONAL_TYPE_NAME,
                                           .ref = ref_optional,
                                           .unref = unref_optional,
+                                          .encode = encode_optional,
                                           .zeros_like = zeros_like_optional,
                                           .add = add_optionals};
 
