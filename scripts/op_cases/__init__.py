@@ -3,7 +3,7 @@ import importlib
 
 from . import table
 
-NAMES = ["elementwise", "reduce", "array", "gather", "nn", "rnn", "old", "linalg", "optimizers", "strings", "sparse", "csr", "image", "random", "quantize", "onednn", "variables", "lists", "queues", "lookup", "control", "files", "datasets", "ragged", "proto", "audio", "large"]
+NAMES = ["elementwise", "reduce", "array", "gather", "nn", "rnn", "old", "linalg", "optimizers", "strings", "sparse", "csr", "image", "random", "quantize", "onednn", "variables", "lists", "queues", "lookup", "control", "files", "datasets", "ragged", "proto", "audio", "learning", "large"]
 
 
 def load():

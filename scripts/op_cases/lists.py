@@ -253,3 +253,40 @@ def tensor_map_gradients(p):
     left = map_ops.tensor_map_erase(m, "b", tf.float32)
     less = tf.gradients(map_ops.tensor_map_lookup(left, "a", tf.float32) * 3, [b])
     p.run([looked, *[g for g in grads if g is not None], *less], {a: p.values((2,)), b: p.values((2,))})
+
+
+# ---- Composite tensors ----
+
+def type_spec(number):
+    """A CompositeTensorVariantMetadata of that class of type."""
+    return b"\x0a\x02\x08" + bytes([number])
+
+
+@program("CompositeTensorVariantFromComponents CompositeTensorVariantToComponents", types=PLAIN)
+def composite_tensors(p):
+    x, n = p.placeholder("x"), p.placeholder("n", tf.int64)
+    ragged = raw.CompositeTensorVariantFromComponents(components=[x, n], metadata=type_spec(3))
+    nothing = raw.CompositeTensorVariantFromComponents(components=[], metadata=b"")
+    to = raw.CompositeTensorVariantToComponents
+    parts = to(encoded=ragged, metadata=type_spec(3), Tcomponents=[p.dtype, tf.int64])
+    again = to(encoded=tf.io.parse_tensor(tf.io.serialize_tensor(ragged), tf.variant), metadata=type_spec(3), Tcomponents=[p.dtype, tf.int64])
+    first = to(encoded=tf.stack([ragged, nothing]), metadata=type_spec(3), Tcomponents=[p.dtype, tf.int64])
+    wrong = [to(encoded=ragged, metadata=type_spec(1), Tcomponents=[p.dtype, tf.int64]), to(encoded=nothing, metadata=type_spec(13), Tcomponents=[p.dtype]),
+             to(encoded=ragged, metadata=type_spec(3), Tcomponents=[p.dtype]), to(encoded=ragged, metadata=type_spec(3), Tcomponents=[p.dtype, tf.qint8]),
+             to(encoded=nothing, metadata=b"", Tcomponents=[p.dtype])]
+    feed = {x: p.values((2, 3)), n: np.int64([0, 1])}
+    p.run([*parts, *again, *first], feed)
+    for some in wrong:
+        p.run([some[0]], feed)
+
+
+@program("CompositeTensorVariantFromComponents CompositeTensorVariantToComponents")
+def composite_tensors_that_are_none(p):
+    x = p.placeholder("x")
+    empty = raw.EmptyTensorList(element_shape=[2], max_num_elements=1, element_dtype=tf.float32)
+    one = raw.CompositeTensorVariantFromComponents(components=[x], metadata=type_spec(1))
+    bad = raw.CompositeTensorVariantFromComponents(components=[x], metadata=b"\x0a")
+    to = [raw.CompositeTensorVariantToComponents(encoded=e, metadata=m, Tcomponents=[tf.float32])[0]
+          for e, m in ((empty, type_spec(1)), (tf.stack([one])[:0], type_spec(1)), (one, b"\x0a"), (bad, type_spec(1)))]
+    for fetch in to:
+        p.run([fetch], {x: p.values((2,))})

@@ -1,4 +1,4 @@
-/* list.c: gradients of lists and maps of tensors: a list or map of the gradients of the elements; and of optional values. */
+/* list.c: gradients of lists and maps of tensors: a list or map of the gradients of the elements; and of optional values and composite tensors. */
 #include "gradients/rule.h"
 
 static DataType element_type(Builder *b, Rule *r) {
@@ -150,7 +150,28 @@ static void map_erase_grad(Builder *b, Rule *r) {
     rule_set(r, 0, rule_dy(r, 0));
 }
 
+/* ---- Composite tensors ---- */
+
+static void composite_from_grad(Builder *b, Rule *r) {
+    const Node *n = rule_node(r);
+    Output dy = rule_dy(r, 0);
+    b_with_attrs_of(b, n);
+    Node *parts = b_node(b, "CompositeTensorVariantToComponents", &dy, 1);
+    for (int i = 0; i < n->input_count; i++) rule_set(r, i, output_of(parts, i));
+}
+
+/* Parts that have no gradient, as row splits, stand as they are. */
+static void composite_to_grad(Builder *b, Rule *r) {
+    const Node *n = rule_node(r);
+    Output *dys = arena_calloc(b->g->arena, (size_t)n->output_count + 1, sizeof *dys);
+    for (int i = 0; i < n->output_count; i++) dys[i] = rule_has_dy(r, i) ? rule_dy(r, i) : rule_out(r, i);
+    b_with_attrs_of(b, n);
+    rule_set(r, 0, b_op(b, "CompositeTensorVariantFromComponents", dys, n->output_count));
+}
+
 const GradientDef list_gradients[] = {
+    {"CompositeTensorVariantFromComponents", composite_from_grad},
+    {"CompositeTensorVariantToComponents", composite_to_grad},
     {"OptionalFromValue", optional_from_grad},
     {"OptionalGetValue", optional_get_grad},
     {"TensorListConcat", concat_grad},

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "ops/composite_tensor.h"
 #include "ops/csr_matrix.h"
 #include "ops/dataset/iterator_variant.h"
 #include "ops/dataset/optional.h"
@@ -22,7 +23,7 @@ static const KernelDef *const kernel_tables[] = {
 #undef ROW
 };
 
-static VariantDecoder variant_decoders[7]; /* the last row ends the table */
+static VariantDecoder variant_decoders[8]; /* the last row ends the table */
 
 static void fill(void) {
     variant_decoders[0] = tensor_list_decoder;
@@ -31,6 +32,7 @@ static void fill(void) {
     variant_decoders[3] = csr_matrix_decoder;
     variant_decoders[4] = tensor_map_decoder;
     variant_decoders[5] = dataset_optional_decoder;
+    variant_decoders[6] = composite_tensor_decoder;
     variant_registry_init(variant_decoders);
     op_registry_init(op_tables, (int)(sizeof op_tables / sizeof op_tables[0]));
     kernel_registry_init(kernel_tables, (int)(sizeof kernel_tables / sizeof kernel_tables[0]));

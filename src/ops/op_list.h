@@ -13,6 +13,8 @@
     ROW(collective_ops) \
     ROW(tensor_list_ops) \
     ROW(tensor_map_ops) \
+    ROW(composite_tensor) \
+    ROW(clustering) \
     ROW(tensor_array) \
     ROW(stack) \
     ROW(unary) \

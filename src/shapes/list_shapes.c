@@ -249,6 +249,8 @@ const ShapeRow list_rules[] = {
     {"TensorListSetItem", set_item, 0},
     {"TensorListSplit", list_split, 0},
     {"TensorListStack", stack, 0},
+    {"CompositeTensorVariantFromComponents", rule_scalar, 0},
+    {"CompositeTensorVariantToComponents", rule_unknown, 0},
     {"EmptyTensorMap", rule_scalar, 0},
     {"TensorMapErase", rule_scalar, 0},
     {"TensorMapHasKey", rule_scalar, 0},

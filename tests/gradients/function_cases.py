@@ -1,7 +1,8 @@
 """Graphs of functions: calls, If, Case and While; lists of tensors and optional values."""
+import numpy as np
 import tensorflow.compat.v1 as tf
 from tensorflow.python.framework import function
-from tensorflow.python.ops import gen_optional_ops, list_ops, map_ops
+from tensorflow.python.ops import composite_tensor_ops, gen_optional_ops, list_ops, map_ops
 
 from gradient_case import case, floats, values
 
@@ -215,6 +216,14 @@ def maps():
     less = map_ops.tensor_map_erase(again, "y", tf.float64)
     return [tf.reshape(map_ops.tensor_map_lookup(m, k, tf.float64), s)
             for m, k, s in ((both, "x", [2, 3]), (both, "y", [4]), (again, "x", [2, 3]), (again, "y", [4]), (less, "x", [2, 3]))], [x, y]
+
+
+@case()
+def composite_tensors():
+    x = floats(5)
+    ragged = tf.RaggedTensor.from_row_splits(x * x, np.int64([0, 2, 5]))
+    encoded = composite_tensor_ops.composite_tensor_to_variants(ragged)
+    return [tf.reshape(composite_tensor_ops.composite_tensor_from_variant(encoded, ragged._type_spec).values, [5])], [x]
 
 
 @case()
