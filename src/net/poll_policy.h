@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 enum {
-    POLL_MAX_NS = 80000,        /* the longest look */
-    POLL_SHORT_SLEEP_NS = 180000, /* who slept no longer, waking included, might have polled */
+    POLL_MAX_NS = 200000,        /* the longest look */
+    POLL_SHORT_SLEEP_NS = 320000, /* who slept no longer, waking included, might have polled */
     POLL_PUSHED_NS = 50000,     /* between two looks: somebody else had the core, and not only to answer */
 };
 
