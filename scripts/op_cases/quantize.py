@@ -257,3 +257,226 @@ def quantized_matmul(c):
     yield Call(bytes_of(c, (3, 5)), bytes_of(c, (5, 4)), F32(1), F32(1), F32(-2), F32(3.3))
     yield Call(bytes_of(c, (3, 5)), bytes_of(c, (5, 4)), F32(0), F32(1), F32(4), F32(3.3))
     yield Call(bytes_of(c, (3, 5)), bytes_of(c, (5, 4)), F32(0), F32(1), np.array([0, 1], F32), F32(3.3))
+
+
+# Whole numbers with a scale and a zero point, for a tensor or for each index of an axis.
+
+LOW8, HIGH8 = -127, 127
+I32, LEAST, MOST = np.int32, -2 ** 31, 2 ** 31 - 1
+
+
+def scales_of(c, n):
+    return c.values((n,), 0.05, 1.5, F32) + F32(0.01), c.ints((n,), -20, 20)
+
+
+@cases("UniformQuantize", types={"Tin": ["float32"], "Tout": ["qint8", "quint8", "qint32"], "*": ["all"]}, gradient=False, primary="Tout")
+def uniform_quantize(c):
+    attrs = dict(quantization_min_val=-100, quantization_max_val=110) if c.name != "quint8" else dict(quantization_min_val=3, quantization_max_val=250)
+    for shape in ((2, 3, 4), (), (0, 3)):
+        yield Call(c.values(shape, -60, 60, F32), F32(0.37), I32(5), **attrs)
+    yield Call(np.array([0.5, -0.5, 1.5, 2.5, 3e38, -3e38, np.inf, -np.inf, np.nan, 2147483647, -0.0], F32), F32(1), I32(0), **attrs)
+    yield Call(c.values((4,), -60, 60, F32), F32(0), I32(0), **attrs)
+    yield Call(c.values((4,), -60, 60, F32), F32(-2), I32(0), **attrs)
+    for axis in (0, 1, 2):
+        yield Call(c.values((2, 3, 4), -60, 60, F32), *scales_of(c, 2 + axis), quantization_axis=axis, **attrs)
+    yield Call(c.values((2, 3), -60, 60, F32), *scales_of(c, 2), quantization_axis=1, **attrs)
+    yield Call(c.values((2, 3), -60, 60, F32), *scales_of(c, 2), quantization_axis=2, **attrs)
+    yield Call(c.values((2, 3), -60, 60, F32), *scales_of(c, 3), **attrs)
+    yield Call(c.values((2, 3), -60, 60, F32), F32(1), np.zeros((3,), I32), **attrs)
+    yield Call(c.values((2, 3), -60, 60, F32), F32(1), I32(0), quantization_axis=-2, **attrs)
+
+
+@cases("UniformDequantize", types={"Tin": ["qint8", "quint8", "qint32"], "Tout": ["float32"], "*": ["all"]}, gradient=False, primary="Tin")
+def uniform_dequantize(c):
+    attrs = dict(quantization_min_val=-128, quantization_max_val=127)
+    for shape in ((2, 3, 4), (), (0, 3)):
+        yield Call(bytes_of(c, shape, c.name), F32(0.37), I32(5), **attrs)
+    yield Call(ends_of("quint8") if c.name == "quint8" else bytes_of(c, (5,), c.name), F32(2.5), I32(1), **attrs)
+    for axis in (0, 1, 2):
+        yield Call(bytes_of(c, (2, 3, 4), c.name), *scales_of(c, 2 + axis), quantization_axis=axis, **attrs)
+    yield Call(bytes_of(c, (2, 3), c.name), F32(-1), I32(0), **attrs)
+    yield Call(bytes_of(c, (2, 3), c.name), *scales_of(c, 2), quantization_axis=1, **attrs)
+    yield Call(bytes_of(c, (2, 3), c.name), F32(1), I32(0), quantization_axis=-2, **attrs)
+
+
+@cases("UniformRequantize", types={"Tin": ["qint8", "qint32"], "Tout": ["qint8"], "*": ["all"]}, gradient=False, primary="Tin")
+def uniform_requantize(c):
+    attrs = dict(input_quantization_min_val=LEAST, input_quantization_max_val=MOST, output_quantization_min_val=LOW8, output_quantization_max_val=HIGH8)
+    of = lambda shape: bytes_of(c, shape, c.name) if c.name == "qint8" else sums_of(c, shape, 5000)
+    yield Call(of((2, 3, 4)), F32(0.02), I32(3), F32(0.3), I32(-5), **attrs)
+    yield Call(of((2, 3, 4)), F32(0.5), I32(3), F32(0.003), I32(-5), **attrs)
+    yield Call(of(()), F32(0.02), I32(3), F32(0.3), I32(-5), **attrs)
+    yield Call(of((0, 2)), F32(0.02), I32(3), F32(0.3), I32(-5), **attrs)
+    yield Call(ends_of("qint32") if c.name == "qint32" else of((9,)), F32(1e-9), I32(-7), F32(1), I32(2), **attrs)
+    yield Call(ends_of("qint32") if c.name == "qint32" else of((9,)), F32(1e20), I32(-7), F32(1e-10), I32(2), **attrs)
+    for axis in (0, 1, 2):
+        n = axis + 2
+        yield Call(of((2, 3, 4)), *scales_of(c, n), F32(0.3), I32(-5), input_quantization_axis=axis, **attrs)
+        yield Call(of((2, 3, 4)), F32(0.3), I32(-5), *scales_of(c, n), output_quantization_axis=axis, **attrs)
+        yield Call(of((2, 3, 4)), *scales_of(c, n), *scales_of(c, n), input_quantization_axis=axis, output_quantization_axis=axis, **attrs)
+    yield Call(of((2, 3)), F32(0), I32(3), F32(0.3), I32(-5), **attrs)
+    yield Call(of((2, 3)), F32(1), I32(3), F32(-0.3), I32(-5), **attrs)
+    yield Call(of((2, 3)), *scales_of(c, 2), F32(0.3), I32(-5), **attrs)
+    yield Call(of((2, 3)), *scales_of(c, 2), *scales_of(c, 3), input_quantization_axis=0, output_quantization_axis=1, **attrs)
+    yield Call(of((2, 3)), F32(1), I32(3), F32(0.3), I32(-5), input_quantization_axis=-2, **attrs)
+    yield Call(of((2, 3)), F32(1), I32(3), F32(0.3), I32(-5), output_quantization_axis=-2, **attrs)
+
+
+def both(*names):
+    return {f"{n}_quantization_{end}_val": value for n in names for end, value in (("min", LEAST), ("max", MOST))}
+
+
+@cases("UniformQuantizedAdd", types={"T": Q32}, gradient=False)
+def uniform_add(c):
+    attrs = both("lhs", "rhs", "output")
+    of = lambda shape: sums_of(c, shape, 5000)
+    for a, b in (((2, 3), (2, 3)), ((2, 3), (3,)), ((3,), (2, 3)), ((), (2, 3)), ((2, 3), ()), ((2, 1, 4), (3, 1)), ((0, 3), (3,)), ((), ())):
+        yield Call(of(a), of(b), F32(0.5), I32(3), F32(0.25), I32(-4), F32(0.75), I32(7), **attrs)
+    yield Call(of((2, 3)), of((2, 3)), F32(0.5), I32(3), F32(0.25), I32(-4), F32(0.75), I32(7), **{**attrs, "output_quantization_min_val": -500, "output_quantization_max_val": 900})
+    for axis in (0, 1):
+        one, two, three = (scales_of(c, axis + 2) for _ in range(3))
+        yield Call(of((2, 3)), of((2, 3)), *one, *two, *three, lhs_quantization_axis=axis, rhs_quantization_axis=axis, output_quantization_axis=axis, **attrs)
+        yield Call(of((2, 3)), of((2, 3)), *one, F32(0.25), I32(-4), *three, lhs_quantization_axis=axis, output_quantization_axis=axis, **attrs)
+        yield Call(of((2, 3)), of((2, 3)), *one, F32(0.25), I32(-4), F32(0.75), I32(7), lhs_quantization_axis=axis, **attrs)
+    one, two, three = (scales_of(c, 3) for _ in range(3))
+    yield Call(of((2, 3)), of((3,)), *one, *two, *three, lhs_quantization_axis=1, rhs_quantization_axis=0, output_quantization_axis=1, **attrs)
+    yield Call(of((2, 3)), of((2, 4)), F32(0.5), I32(3), F32(0.25), I32(-4), F32(0.75), I32(7), **attrs)
+    yield Call(of((2, 3)), of((2, 3)), F32(-0.5), I32(3), F32(0.25), I32(-4), F32(0.75), I32(7), **attrs)
+    yield Call(of((2, 3)), of((2, 3)), F32(0.5), np.zeros((2,), I32), F32(0.25), I32(-4), F32(0.75), I32(7), **attrs)
+    yield Call(of((3, 3)), of((3, 3)), *one, F32(0.25), I32(-4), *three, lhs_quantization_axis=0, output_quantization_axis=1, **attrs)
+    yield Call(of((3, 3)), of((3, 3)), *one, *two, *three, lhs_quantization_axis=1, rhs_quantization_axis=0, output_quantization_axis=1, **attrs)
+    yield Call(of((2, 3)), of((2, 3)), F32(0.5), I32(3), F32(0.25), I32(-4), F32(0.75), I32(7), lhs_quantization_axis=-2, **attrs)
+
+
+@cases("UniformQuantizedClipByValue", types={"T": Q32}, gradient=False)
+def uniform_clip(c):
+    attrs = dict(quantization_min_val=LEAST, quantization_max_val=MOST)
+    of = lambda shape: sums_of(c, shape, 5000)
+    q = lambda v: np.array(v, I32).astype(c.T)
+    yield Call(of((2, 3, 4)), q(-700), q(900), F32(0.5), I32(3), **attrs)
+    yield Call(of(()), q(-700), q(900), F32(0.5), I32(3), **attrs)
+    yield Call(of((2, 3, 4)), q([-700, 5, -9999]), q([900, -5, 9999]), *scales_of(c, 3), quantization_axis=1, **attrs)
+    yield Call(of((0, 3)), q([-700, 5, -9999]), q([900, -5, 9999]), *scales_of(c, 3), quantization_axis=1, **attrs)
+    yield Call(of((2, 3)), q([-700]), q(900), F32(0.5), I32(3), **attrs)
+    yield Call(of((2, 3)), q(-700), q([900]), F32(0.5), I32(3), **attrs)
+    yield Call(of((2, 3)), q(-700), q(900), *scales_of(c, 3), **attrs)
+
+
+@cases("UniformQuantizedDot", types={"Tin": Q8, "Tout": Q32}, gradient=False)
+def uniform_dot(c):
+    attrs = both("lhs", "rhs", "output")
+    of = lambda shape: bytes_of(c, shape, "qint8")
+    rest = (F32(0.5), I32(3), F32(0.25), I32(-4), F32(0.75), I32(7))
+    yield Call(of((3, 5)), of((5, 4)), *rest, **attrs)
+    yield Call(of((3, 5)), of((5, 4)), *rest, **{**attrs, "output_quantization_min_val": -500, "output_quantization_max_val": 900})
+    yield Call(of((3, 0)), of((0, 4)), *rest, **attrs)
+    yield Call(of((0, 5)), of((5, 4)), *rest, **attrs)
+    yield Call(of((3, 5)), of((5, 4)), F32(0.5), I32(3), *scales_of(c, 4), F32(0.75), I32(7), rhs_quantization_axis=1, **attrs)
+    yield Call(of((3, 5)), of((5, 4)), F32(0.5), I32(3), *scales_of(c, 4), *scales_of(c, 4), rhs_quantization_axis=1, output_quantization_axis=1, **attrs)
+    yield Call(of((3, 5)), of((5, 4)), F32(0.5), I32(3), F32(0.25), I32(-4), *scales_of(c, 4), output_quantization_axis=1, **attrs)
+    yield Call(of((3, 5)), of((6, 4)), *rest, **attrs)
+    yield Call(of((3, 5, 1)), of((5, 4)), *rest, **attrs)
+    yield Call(of((3, 5)), of((5,)), *rest, **attrs)
+    yield Call(of((3, 5)), of((5, 4)), F32(0), *rest[1:], **attrs)
+    yield Call(of((3, 5)), of((5, 4)), *rest[:2], F32(-1), *rest[3:], **attrs)
+    yield Call(of((3, 5)), of((5, 4)), *rest[:4], F32(-1), I32(0), **attrs)
+    yield Call(of((3, 5)), of((5, 4)), np.array([1], F32), np.array([0], I32), *rest[2:], **attrs)
+    yield Call(of((3, 5)), of((5, 4)), F32(0.5), I32(3), *scales_of(c, 3), F32(0.75), I32(7), rhs_quantization_axis=1, **attrs)
+    for side in ("lhs", "rhs", "output"):
+        yield Call(of((3, 5)), of((5, 4)), *rest, **{f"{side}_quantization_axis": 0}, **attrs)
+
+
+@cases("UniformQuantizedDotHybrid", types={"Tlhs": ["float32"], "Trhs": Q8, "Tout": ["float32"]}, gradient=False)
+def uniform_dot_hybrid(c):
+    attrs = both("rhs")
+    of = lambda shape: bytes_of(c, shape, "qint8")
+    floats = lambda shape, low=-9, high=9: c.values(shape, low, high, F32)
+    for low, high in ((-9, 9), (1, 9), (-9, -1)):
+        yield Call(floats((3, 5), low, high), of((5, 4)), F32(0.25), I32(-4), **attrs)
+    yield Call(np.zeros((3, 5), F32), of((5, 4)), F32(0.25), I32(-4), **attrs)
+    yield Call(floats((3, 0)), of((0, 4)), F32(0.25), I32(-4), **attrs)
+    yield Call(floats((3, 5)), of((5, 4)), *scales_of(c, 4), rhs_quantization_axis=1, **attrs)
+    yield Call(floats((3, 5)), of((5, 4)), *scales_of(c, 3), rhs_quantization_axis=1, **attrs)
+    yield Call(floats((3, 5)), of((6, 4)), F32(0.25), I32(-4), **attrs)
+    yield Call(floats((3,)), of((6, 4)), F32(0.25), I32(-4), **attrs)
+    yield Call(floats((3, 5)), of((5, 4)), F32(-0.25), I32(-4), **attrs)
+    yield Call(floats((3, 5)), of((5, 4)), F32(0.25), I32(-4), rhs_quantization_axis=0, **attrs)
+
+
+CHANNELS_LAST = b"\x08\x00\x10\x03\x1a\x02\x01\x02\x20\x02\x28\x03\x32\x02\x00\x01\x38\x00\x40\x03\x4a\x02\x01\x02"  # images and results NHWC, filters HWIO
+
+
+def windows():
+    """Shapes of images and filters, and the attributes of the window."""
+    yield (2, 3, 6, 5), (4, 3, 2, 3), dict(padding="VALID")
+    yield (2, 3, 6, 5), (4, 3, 2, 3), dict(padding="SAME", window_strides=[2, 1])
+    yield (2, 3, 6, 5), (4, 3, 2, 3), dict(padding="EXPLICIT", explicit_padding=[1, 2, 0, 3], rhs_dilation=[2, 1], lhs_dilation=[1, 2])
+    yield (2, 4, 6, 5), (6, 2, 2, 3), dict(padding="SAME", feature_group_count=2)
+    yield (4, 3, 6, 5), (6, 3, 2, 3), dict(padding="VALID", batch_group_count=2)
+    yield (2, 6, 5, 3), (2, 3, 3, 4), dict(padding="SAME", dimension_numbers=CHANNELS_LAST)
+    yield (2, 3, 7), (4, 3, 3), dict(padding="SAME")
+    yield (1, 2, 3, 4, 3), (3, 2, 2, 2, 1), dict(padding="VALID", window_strides=[1, 2, 1])
+    yield (0, 3, 6, 5), (4, 3, 2, 3), dict(padding="VALID")
+
+
+def wrong_windows():
+    yield (2, 3, 6, 5), (4, 3, 2), dict(padding="VALID")
+    yield (2, 3), (4, 3), dict(padding="VALID")
+    yield (2, 3, 6, 5), (4, 2, 2, 3), dict(padding="VALID")
+    yield (2, 4, 6, 5), (4, 2, 2, 3), dict(padding="VALID")
+    yield (2, 4, 6, 5), (5, 2, 2, 3), dict(padding="VALID", feature_group_count=2)
+    yield (2, 3, 6, 5), (4, 3, 2, 3), dict(padding="VALID", feature_group_count=2)
+    yield (2, 3, 6, 5), (4, 3, 2, 3), dict(padding="VALID", feature_group_count=0)
+    yield (2, 3, 6, 5), (4, 3, 2, 3), dict(padding="VALID", batch_group_count=0)
+    yield (3, 3, 6, 5), (4, 3, 2, 3), dict(padding="VALID", batch_group_count=2)
+    yield (2, 3, 6, 5), (5, 3, 2, 3), dict(padding="VALID", batch_group_count=2)
+    yield (2, 3, 6, 5), (4, 3, 2, 3), dict(padding="VALID", window_strides=[1])
+    yield (2, 3, 6, 5), (4, 3, 2, 3), dict(padding="VALID", window_strides=[1, 0])
+    yield (2, 3, 6, 5), (4, 3, 2, 3), dict(padding="VALID", lhs_dilation=[1])
+    yield (2, 3, 6, 5), (4, 3, 2, 3), dict(padding="VALID", rhs_dilation=[1, -1])
+    yield (2, 3, 6, 5), (4, 3, 2, 3), dict(padding="NONE")
+    yield (2, 3, 6, 5), (4, 3, 2, 3), dict(padding="VALID", explicit_padding=[1, 2, 0, 3])
+    yield (2, 3, 6, 5), (4, 3, 2, 3), dict(padding="EXPLICIT", explicit_padding=[1, 2])
+    yield (2, 3, 6, 5), (4, 3, 2, 3), dict(padding="EXPLICIT", explicit_padding=[1, 2, -1, 0])
+    yield (2, 3, 7), (4, 3, 3), dict(padding="VALID", dimension_numbers=CHANNELS_LAST)
+    yield (2, 3, 6, 5), (4, 3, 2, 3), dict(padding="VALID", dimension_numbers=b"\x08\x09\x1a\x02\x01\x02")
+
+
+@cases("UniformQuantizedConvolution", types={"Tin": Q8, "Tout": Q32}, gradient=False)
+def uniform_conv(c):
+    of = lambda shape: bytes_of(c, shape, "qint8")
+    rest = (F32(0.5), I32(3), F32(0.25), I32(-4), F32(0.75), I32(7))
+    attrs = both("lhs", "rhs", "output")
+    for a, b, window in windows():
+        yield Call(of(a), of(b), *rest, **window, **attrs)
+        last = "dimension_numbers" in window
+        n, rhs_axis, out_axis = b[3 if last else 0], 3 if last else 0, 3 if last else 1
+        yield Call(of(a), of(b), *rest[:2], *scales_of(c, n), *rest[4:], rhs_quantization_axis=rhs_axis, **window, **attrs)
+        yield Call(of(a), of(b), *rest[:2], *scales_of(c, n), *scales_of(c, n), rhs_quantization_axis=rhs_axis, output_quantization_axis=out_axis, **window, **attrs)
+    for a, b, window in wrong_windows():
+        yield Call(of(a), of(b), *rest, **window, **attrs)
+    a, b = of((2, 3, 6, 5)), of((4, 3, 2, 3))
+    yield Call(a, b, F32(0), *rest[1:], padding="VALID", **attrs)
+    yield Call(a, b, *rest[:2], F32(0), *rest[3:], padding="VALID", **attrs)
+    yield Call(a, b, *rest[:4], F32(0), I32(0), padding="VALID", **attrs)
+    yield Call(a, b, *scales_of(c, 2), *rest[2:], padding="VALID", **attrs)
+    yield Call(a, b, *rest[:2], *scales_of(c, 3), *rest[4:], padding="VALID", rhs_quantization_axis=1, **attrs)
+    yield Call(a, b, *rest[:2], *scales_of(c, 3), *rest[4:], padding="VALID", rhs_quantization_axis=0, **attrs)
+    yield Call(a, b, *rest[:4], *scales_of(c, 4), padding="VALID", output_quantization_axis=1, **attrs)
+    yield Call(a, b, *rest[:4], *scales_of(c, 4), padding="VALID", output_quantization_axis=0, **attrs)
+    yield Call(a, b, *rest, padding="VALID", lhs_quantization_axis=0, **attrs)
+
+
+@cases("UniformQuantizedConvolutionHybrid", types={"Tlhs": ["float32"], "Trhs": Q8, "Tout": ["float32"]}, gradient=False)
+def uniform_conv_hybrid(c):
+    of = lambda shape: bytes_of(c, shape, "qint8")
+    attrs = both("rhs")
+    for a, b, window in windows():
+        yield Call(c.values(a, -9, 9, F32), of(b), F32(0.25), I32(-4), **window, **attrs)
+        axis = 3 if "dimension_numbers" in window else 0
+        yield Call(c.values(a, -9, 9, F32), of(b), *scales_of(c, b[axis]), rhs_quantization_axis=axis, **window, **attrs)
+    for a, b, window in wrong_windows():
+        yield Call(c.values(a, -9, 9, F32), of(b), F32(0.25), I32(-4), **window, **attrs)
+    yield Call(c.values((2, 3, 6, 5), -9, 9, F32), of((4, 3, 2, 3)), F32(0), I32(-4), padding="VALID", **attrs)
+    yield Call(c.values((2, 3, 6, 5), -9, 9, F32), of((4, 3, 2, 3)), *scales_of(c, 3), padding="VALID", rhs_quantization_axis=1, **attrs)
+    yield Call(np.zeros((2, 3, 6, 5), F32), of((4, 3, 2, 3)), F32(0.25), I32(-4), padding="VALID", **attrs)

@@ -145,6 +145,9 @@
     ROW(quantized_math) \
     ROW(quantized_array) \
     ROW(quantized_product) \
+    ROW(uniform_quant) \
+    ROW(uniform_dot) \
+    ROW(uniform_conv) \
     ROW(fake_quant) \
     ROW(dataset_source) \
     ROW(dataset_generator) \
