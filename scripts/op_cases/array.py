@@ -558,3 +558,7 @@ def extract_image_patches(c):
         for k, s, r in ((3, 1, 1), (2, 2, 1), (2, 1, 2)):
             yield Call(c.values((2, 5, 4, 2)), ksizes=[1, k, k, 1], strides=[1, s, s, 1], rates=[1, r, r, 1], padding=padding, static=True)
     yield Call(c.values((5, 4, 2)), ksizes=[1, 2, 2, 1], strides=[1, 1, 1, 1], rates=[1, 1, 1, 1], padding="SAME", grad=False)
+    one = [1, 1, 1, 1]
+    for bad in ([2, 1, 1, 1], [1, 1, 1, 2]):
+        for sizes in ((bad, one, one), (one, bad, one), (one, one, bad)):
+            yield Call(c.values((2, 5, 4, 2)), ksizes=sizes[0], strides=sizes[1], rates=sizes[2], padding="SAME", grad=False)

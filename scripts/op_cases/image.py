@@ -80,6 +80,8 @@ def crop_and_resize(c):
     yield Call(c.values((1, 4, 4, 1), 0, 20), BOXES, np.array([0, 0, 0], I32), np.array([2, 2], I32), extrapolation_value=9.0, grad=False)
     yield Call(c.values((1, 4, 4, 1), 0, 20), BOXES, np.array([0, 1, 0], I32), np.array([2, 2], I32), grad=False)
     yield Call(c.values((1, 4, 4, 1), 0, 20), BOXES, np.array([0], I32), np.array([2, 2], I32), grad=False)
+    yield Call(c.values((1, 4, 4, 1), 0, 20), BOXES[:, :3], np.array([0, 0, 0], I32), np.array([2, 2], I32), grad=False)
+    yield Call(c.values((1, 4, 4, 1), 0, 20), BOXES[0], np.array([0], I32), np.array([2, 2], I32), grad=False)
 
 
 @cases("CropAndResizeGradImage", rtol=1e-4, atol=1e-4, double=1e-5, gradient=False)
@@ -98,7 +100,13 @@ def glimpse(c):
     for centered, normalized in ((True, True), (False, True), (False, False)):
         yield Call(c.values((2, 5, 5, 1)), np.array([3, 2], I32), np.array([[0.25, -0.5], [0, 0]], F32) * (1 if normalized else 4), centered=centered, normalized=normalized,
                    uniform_noise=False, noise="zero")
-    yield Call(c.values((1, 4, 4, 1)), np.array([6, 6], I32), np.zeros((1, 2), F32), centered=True, normalized=True, uniform_noise=False, noise="zero")
+    zero = dict(centered=True, normalized=True, uniform_noise=False, noise="zero")
+    yield Call(c.values((1, 4, 4, 1)), np.array([6, 6], I32), np.zeros((1, 2), F32), **zero)
+    yield Call(c.values((1, 4, 4, 1)), np.array([0, 6], I32), np.zeros((1, 2), F32), **zero)
+    for offsets in ((2, 2), (1, 3), (2,)):
+        yield Call(c.values((1, 4, 4, 1)), np.array([2, 2], I32), np.zeros(offsets, F32), **zero)
+    yield Call(c.values((4, 4, 1)), np.array([2, 2], I32), np.zeros((1, 2), F32), **zero)
+    yield Call(c.values((1, 4, 4, 1)), np.array([2], I32), np.zeros((1, 2), F32), **zero)
 
 
 @cases("ImageProjectiveTransformV2 ImageProjectiveTransformV3", rtol=1e-3, atol=1e-3, double=1e-5, primary="dtype", gradient=False)
@@ -108,6 +116,10 @@ def projective(c):
     for interpolation in ("NEAREST", "BILINEAR"):
         for fill in ("CONSTANT", "REFLECT", "WRAP", "NEAREST") if c.full else ("CONSTANT",):
             yield Call(c.values((2, 4, 5, 2), 0, 9), move, np.array([4, 5], I32), *more, interpolation=interpolation, fill_mode=fill)
+            turned = np.array([[1.1, 0.2, 0.3, -0.1, 0.9, 0.4, 0, 0], [1, 0, 2, 0, 1, -1, 0, 0]], F32)
+            yield Call(c.values((2, 5, 4, 3), 0, 99), turned, np.array([6, 7], I32), *([F32(1.5)] if more else []), interpolation=interpolation, fill_mode=fill)
+    for transforms, size in ((np.zeros((2, 8), F32), [1, 1]), (np.zeros((1, 7), F32), [1, 1]), (np.zeros((1, 8), F32), [0, 1]), (np.zeros((1, 8), F32), [1])):
+        yield Call(c.values((1, 2, 2, 1), 0, 9), transforms, np.array(size, I32), *more, interpolation="NEAREST")
 
 
 @cases("DrawBoundingBoxes", gradient=False)
@@ -119,10 +131,24 @@ def draw_boxes(c):
 @cases("DrawBoundingBoxesV2", gradient=False)
 def draw_boxes_v2(c):
     yield Call(c.values((1, 6, 6, 3), 0, 1), BOXES[None], np.array([[1, 0, 0], [0, 1, 0]], F32))
+    yield Call(c.values((1, 6, 6, 3), 0, 1), BOXES[None], np.array([[1, 0], [0, 1]], F32))
+    yield Call(c.values((1, 6, 6, 3), 0, 1), BOXES[None], np.array([1, 0, 0], F32))
 
 
 NMS = np.array([[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, -0.1, 1, 0.9], [0, 10, 1, 11], [0, 10.1, 1, 11.1], [0, 100, 1, 101]], F32)
 SCORES = np.array([0.9, 0.75, 0.6, 0.95, 0.5, 0.3], F32)
+
+
+def bad_nms(t, thresholds):
+    """Calls with one thing wrong, of a version with so many thresholds behind the three first inputs."""
+    rest = [np.array(v, t) for v in (0.5, 0, 0)[:thresholds]]
+    boxes, scores = NMS.astype(t), SCORES.astype(t)
+    for b, s, n in ((boxes.reshape(-1), scores, I32(3)), (boxes[:, :3], scores, I32(3)), (boxes, scores[:5], I32(3)), (boxes, scores.reshape(2, 3), I32(3)),
+                    (boxes, scores, I32(-1)), (boxes, scores, np.array([3], I32))):
+        yield Call(b, s, n, *rest)
+    for i in range(thresholds):
+        yield Call(boxes, scores, I32(3), *rest[:i], np.array([0.5], t), *rest[i + 1:])
+        yield Call(boxes, scores, I32(3), *rest[:i], np.array(-1, t), *rest[i + 1:])
 
 
 @cases("NonMaxSuppression", gradient=False)
@@ -131,12 +157,16 @@ def nms(c):
         yield Call(NMS, SCORES, I32(n), iou_threshold=0.5)
     yield Call(NMS, SCORES[:3], I32(3))
     yield Call(NMS, SCORES, I32(3), iou_threshold=1.5)
+    for call in bad_nms(F32, 0):
+        yield call
 
 
 @cases("NonMaxSuppressionV2", gradient=False)
 def nms_v2(c):
     for n in (3, 30):
         yield Call(NMS.astype(c.T), SCORES.astype(c.T), I32(n), np.array(0.5, c.type("T_threshold")))
+    if c.type("T_threshold") == c.T:
+        yield from bad_nms(c.T, 1)
 
 
 @cases("NonMaxSuppressionV3 NonMaxSuppressionV4", gradient=False)
@@ -146,6 +176,8 @@ def nms_v3(c):
         yield Call(NMS.astype(c.T), SCORES.astype(c.T), I32(n), np.array(0.5, t), np.array(score, t))
     if c.op.endswith("4"):
         yield Call(NMS.astype(c.T), SCORES.astype(c.T), I32(8), np.array(0.5, t), np.array(0, t), pad_to_max_output_size=True)
+    if t == c.T:
+        yield from bad_nms(c.T, 2)
 
 
 @cases("NonMaxSuppressionV5", gradient=False)
@@ -154,12 +186,18 @@ def nms_v5(c):
     for sigma in (0, 0.5):
         yield Call(NMS.astype(c.T), SCORES.astype(c.T), I32(6), v(0.5), v(0), v(sigma))
     yield Call(NMS.astype(c.T), SCORES.astype(c.T), I32(8), v(0.5), v(0.4), v(0), pad_to_max_output_size=True)
+    yield from bad_nms(c.T, 3)
 
 
 @cases("NonMaxSuppressionWithOverlaps", gradient=False)
 def nms_overlaps(c):
     overlaps = np.array([[1, 0.7, 0], [0.7, 1, 0.2], [0, 0.2, 1]], F32)
     yield Call(overlaps, SCORES[:3], I32(3), F32(0.5), F32(0))
+    yield Call(overlaps, SCORES[:3].reshape(1, 3), I32(3), F32(0.5), F32(0))
+    yield Call(overlaps, SCORES[:2], I32(3), F32(0.5), F32(0))
+    yield Call(overlaps, SCORES[:3], np.array([3], I32), F32(0.5), F32(0))
+    yield Call(overlaps, SCORES[:3], I32(3), np.array([0.5], F32), F32(0))
+    yield Call(overlaps, SCORES[:3], I32(3), F32(0.5), np.array([0], F32))
 
 
 @cases("CombinedNonMaxSuppression", gradient=False)
@@ -168,6 +206,11 @@ def nms_combined(c):
     scores = np.stack([np.stack([SCORES, SCORES[::-1]], 1)] * 2).astype(F32)
     for attrs in ({}, {"pad_per_class": True}, {"clip_boxes": False}):
         yield Call(boxes, scores, I32(2), I32(3), F32(0.5), F32(0.4), **attrs)
+    yield Call(boxes * np.array([1, np.nan, 1, 1], F32), scores, I32(2), I32(3), F32(0.5), F32(0.4))
+    good = [I32(2), I32(3), F32(0.5), F32(0.4)]
+    for i in range(4):
+        yield Call(boxes, scores, *good[:i], np.array([1], good[i].dtype), *good[i + 1:])
+        yield Call(boxes, scores, *good[:i], np.array(-1, good[i].dtype), *good[i + 1:])
 
 
 def photo(c, height=6, width=7, channels=3):

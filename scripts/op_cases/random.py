@@ -159,6 +159,14 @@ def sample_box(c):
     yield Call(np.array([60, 50, 3], c.T), np.array([[[0.1, 0.2, 0.7, 0.9]]], np.float32), seed=3, seed2=4, min_object_covered=0.1)
     yield Call(np.array([60, 50, 3], c.T), np.zeros((1, 0, 4), np.float32), seed=3, seed2=4, use_image_if_no_bounding_boxes=True)
     yield Call(np.array([60, 50, 3], c.T), np.zeros((1, 0, 4), np.float32), seed=3, seed2=4)
+    box = np.array([[[0.1, 0.2, 0.7, 0.9]]], np.float32)
+    for attrs in (dict(aspect_ratio_range=[2, 0.5]), dict(aspect_ratio_range=[0, 1]), dict(area_range=[0, 0.5]), dict(area_range=[0.5, 1.5]), dict(area_range=[0.5, 0.1]),
+                  dict(max_attempts=0), dict(max_attempts=-1)):
+        yield Call(np.array([60, 50, 3], c.T), box, seed=3, seed2=4, **attrs)
+    for size in ([60, 50], [[60, 50, 3]], [0, 50, 3], [60, 0, 3]) + (([60, -1, 3], [-1, 50, 3]) if c.name[0] == "i" else ()):
+        yield Call(np.array(size, c.T), box, seed=3, seed2=4)
+    for wrong in ([[[0.6, 0.2, 0.1, 0.7]]], [[[0.1, 0.2, 1.6, 0.7]]], [[0.1, 0.2, 0.7, 0.9]], [[[0.1, 0.2, 0.7]]]):
+        yield Call(np.array([60, 50, 3], c.T), np.array(wrong, np.float32), seed=3, seed2=4)
 
 
 @cases("SampleDistortedBoundingBoxV2", gradient=False)

@@ -236,13 +236,19 @@ def decode_padded_raw(c):
     yield Call(np.array(data, object), np.int32(2 * size), little_endian=False)
     yield Call(np.array(data, object), np.int32(0))
     yield Call(np.array(data, object), np.int32(size * 2 + 1) if size > 1 else np.int32(-1))
+    yield Call(np.array(data, object), np.array([size], np.int32))
 
 
 @cases("DecodeCompressed", gradient=False)
 def decode_compressed(c):
     yield Call(np.array([zlib.compress(b"hello" * 9), zlib.compress(b"")], object), compression_type="ZLIB")
     yield Call(WORDS, compression_type="")
-    yield Call(s("junk"), compression_type="ZLIB")
+    import gzip
+    hello = b"hello" * 9
+    for text in (b"junk", b"", zlib.compress(hello)[:-3], zlib.compress(hello) + b"xx", zlib.compress(hello)[:7], gzip.compress(hello, mtime=0), gzip.compress(hello, mtime=0)[:-3]):
+        yield Call(s(text), compression_type="ZLIB")
+        yield Call(s(text), compression_type="GZIP")
+    yield Call(s("junk"), compression_type="unknown")
 
 
 @cases("DecodeCSV", gradient=False)
@@ -256,6 +262,13 @@ def decode_csv(c):
     yield Call(s("1"), [f, i])
     yield Call(s("1,x"), [f, i])
     yield Call(s(",1"), [np.zeros((0,), np.float32), i])
+    yield Call(s("1"), [np.zeros((1, 1), np.float32)])
+    yield Call(s("1"), [np.zeros((2,), np.float32)])
+    for columns in ([1, 0], [-1, 0], [0]):
+        yield Call(s("1,2"), [f, i], select_cols=columns)
+    for text in ('"a"b', 'a"b', '"a', "a\nb", "a\rb", '"', '"a""'):
+        yield Call(s(text), [np.array([b"x"], object)])
+    yield Call(s("1"), [f], field_delim="ab")
 
 
 @cases("StringNGrams", gradient=False)

@@ -258,8 +258,9 @@ Error *decompress(Str bytes, Compression compression, char **out, size_t *len) {
         z.next_out = (Bytef *)chunk;
         z.avail_out = CHUNK;
         rc = inflate(&z, Z_NO_FLUSH);
+        if (rc == Z_BUF_ERROR) rc = Z_STREAM_END; /* the bytes ended before the stream: what there is counts */
         if (rc != Z_OK && rc != Z_STREAM_END)
-            err = error_new(CODE_DATA_LOSS, "compressed data is damaged or incomplete");
+            err = error_new(CODE_DATA_LOSS, "inflate() failed with error %d%s%s", rc, z.msg ? ": " : "", z.msg ? z.msg : "");
         strbuf_add(&result, (Str){chunk, CHUNK - z.avail_out});
         if (result.len > (size_t)1 << 36) err = error_new(CODE_RESOURCE_EXHAUSTED, "compressed data is too large");
     }

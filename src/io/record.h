@@ -44,5 +44,5 @@ Error *record_writer_finish(RecordWriter *w) MUST_CHECK;
 Error *record_writer_sync(RecordWriter *w) MUST_CHECK; /* what was flushed or finished, to the disk */
 void record_writer_close(RecordWriter *w); /* NULL is allowed */
 
-/* A whole string at once. *out is malloced. */
+/* A whole string at once; bytes that end before their stream does give what they hold. *out is malloced. */
 Error *decompress(Str bytes, Compression compression, char **out, size_t *len) MUST_CHECK;

@@ -116,12 +116,19 @@ static void suppress_step(Suppression *s) {
     heap_down(s, 0);
 }
 
+/* The third version says it in more words than the others. */
+static Error *suppress_zero_rank(const KernelContext *k, int input, const char *what) {
+    const Shape *s = &k->in[input]->shape;
+    if (s->rank == 0) return NULL;
+    if (k->input_count == 5 && k->output_count == 1 && input < 4)
+        return error_invalid("%s must be 0-D, got shape %s (Shape must be rank 0 but is rank %d)", what, shape_text(s).text, s->rank);
+    return error_invalid("%s must be 0-D, got shape %s", what, shape_text(s).text);
+}
+
 static Error *suppress_scalar(const KernelContext *k, int input, const char *what, float *out) {
-    if (k->in[input]->shape.rank != 0) {
-        return error_invalid("%s must be 0-D, got shape %s", what, shape_text(&k->in[input]->shape).text);
-    }
-    floats_load(k->in[input], 0, 1, out);
-    return NULL;
+    Error *err = suppress_zero_rank(k, input, what);
+    if (!err) floats_load(k->in[input], 0, 1, out);
+    return err;
 }
 
 /* Inputs: boxes, scores, max_output_size, then as the version has them iou_threshold, score_threshold and
@@ -132,22 +139,27 @@ static Error *suppress_read(KernelContext *k, Suppression *s, int64_t *count, in
     float sigma = 0;
     s->iou_threshold = st->iou_threshold;
     s->score_threshold = -FLT_MAX;
-    Error *err = NULL;
-    if (k->in[2]->shape.rank != 0) {
-        return error_invalid("max_output_size must be 0-D, got shape %s", shape_text(&k->in[2]->shape).text);
-    }
+    Error *err = suppress_zero_rank(k, 2, "max_output_size");
+    if (err) return err;
     *limit = tensor_i32(k->in[2])[0];
     if (k->input_count > 3) err = suppress_scalar(k, 3, "iou_threshold", &s->iou_threshold);
     if (!err && k->input_count > 4) err = suppress_scalar(k, 4, "score_threshold", &s->score_threshold);
     if (!err && k->input_count > 5) err = suppress_scalar(k, 5, "soft_nms_sigma", &sigma);
     if (err) return err;
     if (!(s->iou_threshold >= 0 && s->iou_threshold <= 1)) return error_invalid("iou_threshold must be in [0, 1]");
-    if (!(sigma >= 0)) return error_invalid("soft_nms_sigma_val must be non-negative");
+    if (!(sigma >= 0)) return error_invalid("soft_nms_sigma_val must be >= 0");
     if (*limit < 0) return error_invalid("output size must be non-negative");
-    if (boxes->shape.rank != 2) return error_invalid("boxes must be 2-D%s", shape_text(&boxes->shape).text);
-    if (boxes->shape.dims[1] != 4) return error_invalid("boxes must have 4 columns");
-    if (scores->shape.rank != 1) return error_invalid("scores must be 1-D%s", shape_text(&scores->shape).text);
-    if (scores->count != boxes->shape.dims[0]) return error_invalid("scores has incompatible shape");
+    if (boxes->shape.rank != 2)
+        return error_invalid("boxes must be 2-D%s (Shape must be rank 2 but is rank %d)", shape_text(&boxes->shape).text,
+                             boxes->shape.rank);
+    if (boxes->shape.dims[1] != 4)
+        return error_invalid("boxes must have 4 columns (Dimension must be 4 but is %lld)", (long long)boxes->shape.dims[1]);
+    if (scores->shape.rank != 1)
+        return error_invalid("scores must be 1-D%s (Shape must be rank 1 but is rank %d)", shape_text(&scores->shape).text,
+                             scores->shape.rank);
+    if (scores->count != boxes->shape.dims[0])
+        return error_invalid("scores has incompatible shape (Dimensions must be equal, but are %lld and %lld)",
+                             (long long)boxes->shape.dims[0], (long long)scores->count);
     if (scores->count > INT32_MAX) return error_invalid("too many boxes");
     s->soft = sigma > 0;
     s->soft_scale = s->soft ? -0.5f / sigma : 0;
@@ -251,10 +263,11 @@ static Error *draw(KernelContext *k) {
     const int64_t depth = x->dims[3];
     if (depth != 1 && depth != 3 && depth != 4)
         return error_invalid("Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA)");
-    if (colors && colors->shape.rank != 2) return error_invalid("colors must be a 2-D matrix");
+    if (colors && colors->shape.rank != 2) 
+        return error_invalid("colors must be a 2-D matrix%s", shape_text(&colors->shape).text);
     int64_t own = colors && colors->shape.dims[0] > 0 ? colors->shape.dims[0] : 0;
     if (colors && colors->shape.dims[1] < depth) {
-        return error_invalid("colors must have as many columns as the images have channels");
+        return error_invalid("colors must have equal or more channels than the image provided: %s", shape_text(&colors->shape).text);
     }
     Tensor *z = kernel_output(k, 0, x);
     if (!z || z->count == 0) return NULL;

@@ -46,9 +46,8 @@ typedef struct CropJob {
 /* Inputs `boxes` and the next. */
 static Error *read_boxes(const KernelContext *k, int boxes, CropJob *job) {
     const Tensor *box = k->in[boxes], *image_of = k->in[boxes + 1];
-    if (box->shape.rank != 2 || box->shape.dims[1] != 4) {
-        return error_invalid("boxes must be 2-D of 4 columns, got shape %s", shape_text(&box->shape).text);
-    }
+    if (box->shape.rank != 2) return error_invalid("boxes must be 2-D, got: %s", shape_text(&box->shape).text);
+    if (box->shape.dims[1] != 4) return error_invalid("boxes must have 4 columns");
     if (image_of->shape.rank != 1) {
         return error_invalid("box_index must be 1-D%s", shape_text(&image_of->shape).text);
     }

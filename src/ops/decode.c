@@ -6,6 +6,7 @@
 #include "io/example_json.h"
 #include "io/record.h"
 #include "ops/csv_field.h"
+#include "ops/elements.h"
 #include "ops/op_list.h"
 #include "tensor/tensor_proto.h"
 
@@ -84,13 +85,13 @@ static Error *run_padded_raw(KernelContext *k) {
     const Tensor *in = k->in[0];
     int64_t length;
     size_t size = dtype_size(kernel_output_type(k, 0));
-    Error *err = kernel_scalar_int(k, 1, &length);
-    if (err) return err;
+    if (k->in[1]->shape.rank != 0) return error_invalid("k must be scalar, got shape %s", shape_text(&k->in[1]->shape).text);
+    length = tensor_i32(k->in[1])[0];
     if (length <= 0) return error_invalid("fixed_length (%lld) must be greater than zero.", (long long)length);
     if ((size_t)length % size)
         return error_invalid("fixed_length (%lld) must be a multiple of the size of out_type (%zu)", (long long)length, size);
-    Tensor *out;
-    err = raw_output(k, (size_t)length, &out);
+    Tensor *out = NULL;
+    Error *err = raw_output(k, (size_t)length, &out);
     if (err || !out) return err;
     memset(out->data, 0, tensor_bytes(out));
     for (int64_t i = 0; i < in->count; i++) {
@@ -126,8 +127,9 @@ static Error *init_csv(const Node *node, void *state) {
     if (s->column_count && s->column_count != node->output_count)
         return error_invalid("select_cols should match output size");
     for (int i = 0; i < s->column_count; i++)
-        if (s->columns[i] < 0 || (i && s->columns[i] <= s->columns[i - 1]))
+        if (i && s->columns[i] <= s->columns[i - 1])
             return error_invalid("select_cols should be strictly increasing indices");
+    if (s->column_count && s->columns[0] < 0) return error_invalid("select_cols should be non-negative indices");
     return NULL;
 }
 
@@ -196,7 +198,8 @@ static Error *set_record(KernelContext *k, int64_t record, const CsvFields *fiel
 static Error *run_csv(KernelContext *k) {
     const CsvState *s = k->state;
     for (int f = 0; f < k->output_count; f++) {
-        if (k->in[1 + f]->shape.rank > 1 || k->in[1 + f]->count > 1)
+        if (k->in[1 + f]->shape.rank > 1) return error_invalid("Each record default should be at most rank 1");
+        if (k->in[1 + f]->count > 1)
             return error_invalid("There should only be 1 default per field but field %d has %lld", f,
                                  (long long)k->in[1 + f]->count);
         if (!kernel_output(k, f, &k->in[0]->shape)) return NULL;
@@ -250,7 +253,13 @@ static Error *run_serialize_tensor(KernelContext *k) {
 static Error *init_compressed(const Node *node, void *state) {
     Str name;
     Error *err = node_attr_string(node, "compression_type", &name);
-    return err ? err : compression_from_name(name, state);
+    if (err) return err;
+    err = compression_from_name(name, state);
+    if (err && !str_is(name, "ZSTD")) {
+        error_free(err);
+        return error_invalid("Only ZLIB, ZSTD, GZIP or NONE are supported compressions");
+    }
+    return err;
 }
 
 static Error *run_compressed(KernelContext *k) {

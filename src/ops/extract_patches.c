@@ -24,10 +24,12 @@ static Error *extract_init(const Node *node, void *state) {
         if (w->ksize[d] < 1 || w->strides[d] < 1 || w->dilations[d] < 1) {
             return error_invalid("%.*s: ksizes, strides and rates must be positive", STR_ARG(node->op));
         }
-        bool inner = d > 0 && d < w->rank - 1;
-        if (!inner && (w->ksize[d] != 1 || w->strides[d] != 1 || w->dilations[d] != 1)) {
-            return error_unimplemented("Only support ksizes, strides and rates across space.");
-        }
+        bool outer = d == 0 || d == w->rank - 1;
+        const char *across = outer && w->ksize[d] != 1       ? "ksizes"
+                             : outer && w->strides[d] != 1   ? "strides"
+                             : outer && w->dilations[d] != 1 ? "rates"
+                                                             : NULL;
+        if (across) return error_unimplemented("Only support %s across space.", across);
     }
     return NULL;
 }

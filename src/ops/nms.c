@@ -115,12 +115,15 @@ static Error *check_overlaps(KernelContext *k) {
     if (overlaps->rank != 2) return error_invalid("overlaps must be 2-D, got shape %s", shape_text(overlaps).text);
     if (overlaps->dims[0] != overlaps->dims[1])
         return error_invalid("overlaps must be square, got shape %s", shape_text(overlaps).text);
-    if (scores->rank != 1) return error_invalid("scores must be 1-D, got shape %s", shape_text(scores).text);
+    if (scores->rank != 1)
+        return error_invalid("scores must be 1-D%s (Shape must be rank 1 but is rank %d)", shape_text(scores).text, scores->rank);
     if (scores->dims[0] != overlaps->dims[0])
         return error_invalid("scores has incompatible shape (Dimensions must be equal, but are %lld and %lld)",
                              (long long)overlaps->dims[0], (long long)scores->dims[0]);
-    for (int i = 2; i < 5; i++)
-        if (k->in[i]->shape.rank != 0) return error_invalid("Input %d of NonMaxSuppressionWithOverlaps must be 0-D", i);
+    static const char *const names[] = {"max_output_size", "overlap_threshold", "score_threshold"};
+    for (int i = 0; i < 3; i++)
+        if (k->in[2 + i]->shape.rank != 0)
+            return error_invalid("%s must be 0-D, got shape %s", names[i], shape_text(&k->in[2 + i]->shape).text);
     if (tensor_i32(k->in[2])[0] < 0) return error_invalid("output size must be non-negative");
     return overlaps->dims[0] > INT32_MAX ? error_invalid("overlaps has too many rows") : NULL;
 }
@@ -169,7 +172,7 @@ typedef struct Combined {
 } Combined;
 
 static float clipped(const Combined *c, float v) {
-    return c->clip ? fminf(fmaxf(v, 0), 1) : v;
+    return !c->clip ? v : v < 0 ? 0 : v > 1 ? 1 : v; /* NaN stays */
 }
 
 static void combined_item(const Combined *c, int64_t b) {
@@ -225,8 +228,10 @@ static Error *combined_shape(KernelContext *k, Combined *c) {
     if (b[2] != 1 && b[2] != s[2]) return error_invalid("third dimension of boxes must be either 1 or num classes");
     if (b[3] != 4) return error_invalid("boxes must have 4 columns");
     if (c->n > INT32_MAX || c->classes > INT32_MAX) return error_invalid("boxes has too many rows");
-    for (int i = 2; i < 6; i++)
-        if (k->in[i]->shape.rank != 0) return error_invalid("Input %d of CombinedNonMaxSuppression must be 0-D", i);
+    static const char *const names[] = {"max_size_per_class", "max_total_size", "iou_threshold", "score_threshold"};
+    for (int i = 0; i < 4; i++)
+        if (k->in[2 + i]->shape.rank != 0)
+            return error_invalid("%s must be 0-D, got shape %s", names[i], shape_text(&k->in[2 + i]->shape).text);
     c->per_class = tensor_i32(k->in[2])[0];
     c->total = tensor_i32(k->in[3])[0];
     c->iou = tensor_f32(k->in[4])[0];

@@ -60,14 +60,17 @@ static Error *read_attributes(const Node *node, SampleState *st) {
     }
     if (err) return err;
     if (!(st->aspect[0] > 0 && st->aspect[1] > 0)) {
-        return error_invalid("aspect_ratio_range must be positive: [%g, %g]", (double)st->aspect[0],
-                             (double)st->aspect[1]);
+        return error_invalid("Aspect ratio range must be non-negative: [%g, %g]", (double)st->aspect[0], (double)st->aspect[1]);
     }
-    if (!(st->area[0] > 0 && st->area[1] > 0 && st->area[0] <= 1 && st->area[1] <= 1)) {
-        return error_invalid("area_range must be in (0.0, 1.0]: [%g, %g]", (double)st->area[0], (double)st->area[1]);
+    if (!(st->area[0] > 0 && st->area[1] > 0)) {
+        return error_invalid("Area range must be non-negative: [%g, %g]", (double)st->area[0], (double)st->area[1]);
+    }
+    if (!(st->area[0] <= 1 && st->area[1] <= 1)) {
+        return error_invalid("Area range must be less then or equal to 1.0: [%g, %g]", (double)st->area[0],
+                             (double)st->area[1]);
     }
     if (st->attempts <= 0 || st->attempts > INT32_MAX) {
-        return error_invalid("max_attempts must be positive: %lld", (long long)st->attempts);
+        return error_invalid("Max attempts must be non-negative: %lld", (long long)st->attempts);
     }
     return NULL;
 }
@@ -151,6 +154,12 @@ static bool draw_crop(PhiloxStream *s, int width, int height, const float *area,
 
 /* ---- The ops ---- */
 
+/* A part of a side in pixels. */
+static int32_t place_on(float part, int side) {
+    float v = part * (float)side;
+    return v < (float)side ? (int32_t)v : side;
+}
+
 /* The boxes of input 1 in pixels; *out is malloced. */
 static Error *read_objects(const KernelContext *k, const SampleState *st, int width, int height, Rectangle **out,
                            int64_t *count) {
@@ -177,13 +186,7 @@ static Error *read_objects(const KernelContext *k, const SampleState *st, int wi
             free(all);
             return error_invalid("All bounding box coordinates must be in [0.0, 1.0]: %g", (double)b[c]);
         }
-        if (!(b[0] < b[2] && b[1] < b[3])) {
-            free(all);
-            return error_invalid("y_min must be less than y_max and x_min less than x_max: [%g, %g, %g, %g]",
-                                 (double)b[0], (double)b[1], (double)b[2], (double)b[3]);
-        }
-        all[i] = (Rectangle){(int32_t)(b[1] * (float)width), (int32_t)(b[0] * (float)height),
-                             (int32_t)(b[3] * (float)width), (int32_t)(b[2] * (float)height)};
+        all[i] = (Rectangle){place_on(b[1], width), place_on(b[0], height), place_on(b[3], width), place_on(b[2], height)};
     }
     if (*count == 0) all[(*count)++] = (Rectangle){0, 0, width, height};
     *out = all;
@@ -242,14 +245,12 @@ static Error *sample_box(KernelContext *k) {
     int64_t count = 0;
     float cover = 0;
     if (size->shape.rank != 1) {
-        return error_invalid("image_size must be 1-dimensional: %s", shape_text(&size->shape).text);
+        return error_invalid("image_size must be 1-dimensional%s", shape_text(&size->shape).text);
     }
-    if (size->count != 3) return error_invalid("image_size must contain 3 elements: %s", shape_text(&size->shape).text);
+    if (size->count != 3) return error_invalid("image_size must contain 3 elements%s", shape_text(&size->shape).text);
     const int64_t high = index_at(size, 0), wide = index_at(size, 1);
-    if (high <= 0 || wide <= 0 || high > 1 << 24 || wide > 1 << 24) {
-        return error_invalid("image height and width must be positive, got %lld and %lld", (long long)high,
-                             (long long)wide);
-    }
+    if (high < 0 || high >= INT32_MAX) return error_invalid("image height cannot be >= int32 max");
+    if (wide < 0 || wide >= INT32_MAX) return error_invalid("image width cannot be >= int32 max");
     if (st->stateless && (k->in[3]->shape.rank != 1 || k->in[3]->count != 2)) {
         return error_invalid("seed must have shape [2], not %s", shape_text(&k->in[3]->shape).text);
     }

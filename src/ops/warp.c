@@ -78,7 +78,7 @@ typedef struct WarpJob {
     Tensor *z;
     const float *transforms;
     int64_t transform_count;
-    float fill_value;
+    double fill;
 } WarpJob;
 
 static double read_real(const Tensor *t, int64_t at) {
@@ -116,21 +116,20 @@ static void write_real(Tensor *t, int64_t at, double v) {
     }
 }
 
-/* Pixel (y, x) of an image, channel c; the fill value outside. */
+/* Pixel (y, x) of an image, channel c; the fill value outside, of the images' type. */
 static double warp_read(const WarpJob *job, int64_t image, float y, float x, int64_t c) {
     const int64_t *d = job->x->shape.dims;
-    if (!(y >= 0 && y < (float)d[1] && x >= 0 && x < (float)d[2])) return (double)job->fill_value;
+    if (!(y >= 0 && y < (float)d[1] && x >= 0 && x < (float)d[2])) return job->fill;
     return read_real(job->x, ((image * d[1] + (int64_t)y) * d[2] + (int64_t)x) * d[3] + c);
 }
 
 static double warp_pixel(const WarpJob *job, int64_t image, float y, float x, int64_t c) {
     if (!job->state->bilinear) return warp_read(job, image, roundf(y), roundf(x), c);
+    /* In float for all types: what a truncation to integers makes of it depends on the last bit. */
     const float top = floorf(y), left = floorf(x), bottom = top + 1, right = left + 1;
-    double upper = (double)(right - x) * warp_read(job, image, top, left, c) +
-                   (double)(x - left) * warp_read(job, image, top, right, c);
-    double lower = (double)(right - x) * warp_read(job, image, bottom, left, c) +
-                   (double)(x - left) * warp_read(job, image, bottom, right, c);
-    return (double)(bottom - y) * upper + (double)(y - top) * lower;
+    float upper = (right - x) * (float)warp_read(job, image, top, left, c) + (x - left) * (float)warp_read(job, image, top, right, c);
+    float lower = (right - x) * (float)warp_read(job, image, bottom, left, c) + (x - left) * (float)warp_read(job, image, bottom, right, c);
+    return (double)((bottom - y) * upper + (y - top) * lower);
 }
 
 static void warp_range(void *arg, int64_t begin, int64_t end) {
@@ -144,7 +143,7 @@ static void warp_range(void *arg, int64_t begin, int64_t end) {
             const float across = (t[0] * (float)x + t[1] * (float)y + t[2]) / depth;
             const float down = (t[3] * (float)x + t[4] * (float)y + t[5]) / depth;
             for (int64_t c = 0; c < out[3]; c++) {
-                double v = depth == 0 ? (double)job->fill_value
+                double v = depth == 0 ? job->fill
                                       : warp_pixel(job, image, fill_place(down, in[1], job->state->fill),
                                                    fill_place(across, in[2], job->state->fill), c);
                 write_real(job->z, (row * out[2] + x) * out[3] + c, v);
@@ -158,8 +157,7 @@ static Error *warp(KernelContext *k) {
     if (x->shape.rank != 4) return error_invalid("Input images must have rank 4");
     if (transforms->shape.rank != 2 || transforms->shape.dims[1] != 8 ||
         (transforms->shape.dims[0] != 1 && transforms->shape.dims[0] != x->shape.dims[0])) {
-        return error_invalid("Input transform should be num_images x 8 or 1 x 8, got %s",
-                             shape_text(&transforms->shape).text);
+        return error_invalid("Input transform should be num_images x 8 or 1 x 8");
     }
     if (size->shape.rank != 1)
         return error_invalid("output shape must be 1-dimensional%s", shape_text(&size->shape).text);
@@ -170,7 +168,9 @@ static Error *warp(KernelContext *k) {
         .state = k->state, .x = x, .transforms = tensor_f32(transforms), .transform_count = transforms->shape.dims[0]};
     if (k->input_count == 4) {
         if (k->in[3]->shape.rank != 0) return error_invalid("fill_value must be a scalar");
-        job.fill_value = tensor_f32(k->in[3])[0];
+        job.fill = (double)tensor_f32(k->in[3])[0];
+        bool whole = x->dtype == DT_UINT8 || x->dtype == DT_INT32 || x->dtype == DT_INT64;
+        if (whole) job.fill = trunc(job.fill);
     }
     Shape shape = shape_of(4, (int64_t[]){x->shape.dims[0], h, w, x->shape.dims[3]});
     job.z = kernel_output(k, 0, &shape);
@@ -250,19 +250,21 @@ static Error *glimpse(KernelContext *k) {
     const GlimpseState *st = k->state;
     const Tensor *x = k->in[0], *size = k->in[1], *offsets = k->in[2];
     if (x->shape.rank != 4)
-        return error_invalid("input must be 4-dimensional (batch_size, height, width, depth) got shape %s",
+        return error_invalid("input must be 4-dimensional (batch_size, height, width, depth)%s",
                              shape_text(&x->shape).text);
     if (size->shape.rank != 1 || size->count != 2) {
-        return error_invalid("input must be a vector of size 2 (height, width) got shape %s",
+        return error_invalid("input must be a vector of size 2 (height, width)%s",
                              shape_text(&size->shape).text);
     }
     const int64_t *in = x->shape.dims;
     int64_t h = tensor_i32(size)[0], w = tensor_i32(size)[1];
-    if (h <= 0 || w <= 0)
-        return error_invalid("glimpse height and width must be > 0, got %lld and %lld", (long long)h, (long long)w);
-    if (offsets->shape.rank != 2 || offsets->shape.dims[0] != in[0] || offsets->shape.dims[1] != 2) {
-        return error_invalid("offsets must be of shape (batch_size, 2), got %s", shape_text(&offsets->shape).text);
-    }
+    if (offsets->shape.rank != 2)
+        return error_invalid("input must be a matrix%s", shape_text(&offsets->shape).text);
+    if (offsets->shape.dims[0] != in[0])
+        return error_invalid("first dimension should be batch%s", shape_text(&offsets->shape).text);
+    if (offsets->shape.dims[1] != 2)
+        return error_invalid("second dimension should be of size 2 (y,x)%s", shape_text(&offsets->shape).text);
+    if (h < 0 || w < 0) return error_invalid("glimpse height and width must not be negative, got %lld and %lld", (long long)h, (long long)w);
     Shape shape = shape_of(4, (int64_t[]){in[0], h, w, in[3]});
     Tensor *z = kernel_output(k, 0, &shape);
     if (!z || z->count == 0) return NULL;
