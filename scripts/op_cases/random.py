@@ -37,6 +37,8 @@ def stateless_v2(c):
             yield Call(shape_of(c, s, "Tshape"), np.array([77], np.uint64), counter, np.int32(alg))
     yield Call(shape_of(c, (2,), "Tshape"), np.array([77], np.uint64), np.array([3, 9], np.uint64), np.int32(9))
     yield Call(shape_of(c, (2,), "Tshape"), np.array([77, 1], np.uint64), np.array([3, 9], np.uint64), np.int32(1))
+    yield Call(shape_of(c, (2,), "Tshape"), np.array([77], np.uint64), np.array([[3, 9]], np.uint64), np.int32(1))
+    yield Call(shape_of(c, (2,), "Tshape"), np.array([77], np.uint64), np.array([3, 9], np.uint64), np.array([1], np.int32))
 
 
 @cases("StatelessRandomUniformIntV2", primary="dtype", gradient=False)
@@ -56,6 +58,8 @@ def stateless_gamma(c):
 @cases("StatelessRandomGammaV3", primary="dtype", rtol=1e-3, gradient=False)
 def stateless_gamma_v3(c):
     yield Call(shape_of(c, (4, 2), "shape_dtype"), np.array([77], np.uint64), np.array([3, 9], np.uint64), np.int32(1), np.array([0.5, 3], c.type("dtype")))
+    yield Call(shape_of(c, (4, 3), "shape_dtype"), np.array([77], np.uint64), np.array([3, 9], np.uint64), np.int32(1), np.array([0.5, 3], c.type("dtype")))
+    yield Call(shape_of(c, (4, 2), "shape_dtype"), np.array([77], np.uint64), np.array([3], np.uint64), np.int32(2), np.array([0.5, 3], c.type("dtype")))
 
 
 @cases("StatelessMultinomial", gradient=False)
@@ -63,6 +67,10 @@ def stateless_multinomial(c):
     yield Call(c.values((2, 4), 0, 3), np.int32(9), np.array([5, 7], c.type("Tseed")))
     yield Call(c.values((2, 4), 0, 3), np.int32(-1), np.array([5, 7], c.type("Tseed")))
     yield Call(c.values((4,), 0, 3), np.int32(3), np.array([5, 7], c.type("Tseed")))
+    yield Call(c.values((2, 4), 0, 3), np.array([3], np.int32), np.array([5, 7], c.type("Tseed")))
+    yield Call(c.values((2, 4), 0, 3), np.int32(3), np.array([5], c.type("Tseed")))
+    for shape, n in (((2, 0), 3), ((2, 0), 0), ((0, 0), 3), ((0, 4), 3)):
+        yield Call(c.values(shape), np.int32(n), np.array([5, 7], c.type("Tseed")))
 
 
 @cases("StatelessShuffle", gradient=False)
@@ -129,6 +137,11 @@ def seeded_multinomial(c):
     yield Call(c.values((2, 4), 0, 3), np.int32(9), seed=3, seed2=4)
     yield Call(c.values((2, 4), 0, 3), np.int32(9), seed=3, seed2=4)
     yield Call(c.values((2, 0)), np.int32(9), seed=3, seed2=4)
+    yield Call(c.values((2, 0)), np.int32(0), seed=3, seed2=4)
+    yield Call(c.values((0, 0)), np.int32(3), seed=3, seed2=4)
+    yield Call(c.values((2, 4), 0, 3), np.int32(-1), seed=3, seed2=4)
+    yield Call(c.values((2, 4), 0, 3), np.array([3], np.int32), seed=3, seed2=4)
+    yield Call(c.values((4,), 0, 3), np.int32(3), seed=3, seed2=4)
 
 
 def samplers(**more):
@@ -137,16 +150,25 @@ def samplers(**more):
             yield Call(np.array([[1], [3], [5]], np.int64), num_true=1, num_sampled=4, unique=unique, seed=3, seed2=4, **more)
             yield Call(np.array([[1, 2], [3, 0]], np.int64), num_true=2, num_sampled=4, unique=unique, seed=3, seed2=4, **more)
         yield Call(np.array([1], np.int64), num_true=1, num_sampled=4, unique=True, seed=3, seed2=4, **more)
+        yield Call(np.array([[1], [99]], np.int64), num_true=1, num_sampled=4, unique=True, seed=3, seed2=4, **more)
+        yield Call(np.array([[1], [-1]], np.int64), num_true=1, num_sampled=4, unique=False, seed=3, seed2=4, **more)
     return make
 
 
 cases("UniformCandidateSampler LogUniformCandidateSampler LearnedUnigramCandidateSampler ThreadUnsafeUnigramCandidateSampler", rtol=1e-4, gradient=False)(samplers(range_max=10))
-cases("FixedUnigramCandidateSampler", rtol=1e-4, gradient=False)(samplers(range_max=6, unigrams=[1.0, 2.0, 3.0, 1.0, 5.0, 1.0], distortion=0.75))
+@cases("FixedUnigramCandidateSampler", rtol=1e-4, gradient=False)
+def fixed_sampler(c):
+    yield from samplers(range_max=6, unigrams=[1.0, 2.0, 3.0, 1.0, 5.0, 1.0], distortion=0.75)(c)
+    for more in (dict(range_max=9, unigrams=[1.0, 2.0]), dict(range_max=3, unigrams=[1.0, 2.0, 3.0], num_shards=2, shard=1), dict(range_max=3, unigrams=[1.0, 2.0, 3.0], num_shards=2, shard=2),
+                 dict(range_max=1, unigrams=[1.0, 2.0, 3.0], num_shards=2, shard=1), dict(range_max=4, unigrams=[1.0, 2.0, 3.0], num_reserved_ids=1),
+                 dict(range_max=3, unigrams=[]), dict(range_max=3, unigrams=[1.0], vocab_file="both")):
+        yield Call(np.array([[0], [1]], np.int64), num_true=1, num_sampled=2, unique=False, seed=3, seed2=4, **more)
 
 
 @cases("AllCandidateSampler", gradient=False)
 def all_sampler(c):
     yield Call(np.array([[1], [3]], np.int64), num_true=1, num_sampled=5, unique=True, seed=3, seed2=4)
+    yield Call(np.array([[1], [5]], np.int64), num_true=1, num_sampled=5, unique=True, seed=3, seed2=4)
 
 
 @cases("ComputeAccidentalHits", gradient=False)

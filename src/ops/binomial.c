@@ -92,6 +92,7 @@ static Error *run_stateful(KernelContext *k) {
     Error *err = element_scalar_int(k, 1, "algorithm", &algorithm);
     if (!err) err = job_init(k, 2, &job);
     if (err || !job.out) return err;
+    if (algorithm != 1) return error_invalid("Unsupported algorithm id: %lld", (long long)algorithm); /* only Philox */
     err = rng_state_take(k, 0, algorithm, (uint64_t)job.batches * 2 * 100 * ((uint64_t)job.samples + 3) / 4, &job.p);
     if (!err) job_run(k, &job);
     return err;

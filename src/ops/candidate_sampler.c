@@ -6,6 +6,7 @@
 
 #include "base/hashmap.h"
 #include "base/memory.h"
+#include "ops/candidate_sampler.h"
 #include "ops/elements.h"
 #include "ops/op_list.h"
 #include "ops/random_state.h"
@@ -67,7 +68,7 @@ static float probability(const SamplerState *s, int64_t value) {
 static float expected(const SamplerState *s, int64_t value, int64_t tries) {
     if (s->kind == SAMPLER_ALL) return 1;
     float p = probability(s, value);
-    return tries == s->num_sampled ? p * (float)s->num_sampled : (float)-expm1((double)tries * log1p(-(double)p));
+    return tries == s->num_sampled ? p * (float)s->num_sampled : -expm1f((float)tries * log1pf(-p));
 }
 
 static int64_t draw_all(const SamplerState *s, PhiloxStream *stream, int64_t *out) {
@@ -83,13 +84,22 @@ static int64_t draw_all(const SamplerState *s, PhiloxStream *stream, int64_t *ou
     return tries;
 }
 
+Error *true_classes_check(const Tensor *classes, int64_t num_true, int64_t range) {
+    if (classes->shape.rank != 2) return error_invalid("true_classes must be a matrix");
+    if (classes->shape.dims[1] != num_true)
+        return error_invalid("true_classes must have num_true columns, expected: %lld was: %lld",
+                             (long long)classes->shape.dims[1], (long long)num_true);
+    for (int64_t i = 0; i < classes->count; i++)
+        if (tensor_i64(classes)[i] < 0 || tensor_i64(classes)[i] >= range)
+            return error_invalid("`true_candidate` out of range [0, %lld), received %lld", (long long)range, (long long)tensor_i64(classes)[i]);
+    return NULL;
+}
+
 static Error *run_sampler(KernelContext *k) {
     SamplerState *s = k->state;
     const Tensor *classes = k->in[0];
-    if (classes->shape.rank != 2) return error_invalid("true_classes must be a matrix");
-    if (classes->shape.dims[1] != s->num_true)
-        return error_invalid("true_classes must have num_true columns, expected: %lld was: %lld",
-                             (long long)classes->shape.dims[1], (long long)s->num_true);
+    Error *err = true_classes_check(classes, s->num_true, s->range);
+    if (err) return err;
     if (s->unique && s->num_sampled > s->range) return error_invalid("Sampler's range is too small.");
     Shape shape = shape_vector(s->num_sampled);
     Tensor *out = kernel_output(k, 0, &shape), *true_count = out ? kernel_output(k, 1, &classes->shape) : NULL;

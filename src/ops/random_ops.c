@@ -77,12 +77,9 @@ static Error *run_shuffle(KernelContext *k) {
 }
 
 static Error *run_multinomial(KernelContext *k) {
-    int64_t samples;
-    Error *err = element_scalar_int(k, 1, "num_samples", &samples);
+    int64_t samples = 0;
+    Error *err = sampling_class_count(k, &samples);
     if (err) return err;
-    if (samples < 0) return error_invalid("num_samples should be nonnegative, got %lld", (long long)samples);
-    if (k->in[0]->shape.rank != 2)
-        return error_invalid("logits should be a matrix, got shape %s", shape_text(&k->in[0]->shape).text);
     uint64_t rounded = ((uint64_t)samples + 3) / 4 * 4 * 2; /* a double takes two numbers */
     Philox p = random_state_reserve(k->state, (uint64_t)k->in[0]->shape.dims[0] * rounded * RESERVED_PER_OUTPUT);
     return sampling_classes(k, samples, p);

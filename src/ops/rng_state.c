@@ -67,6 +67,7 @@ static Error *move_state(KernelContext *k, int i, int64_t algorithm, uint64_t de
 
 Error *rng_state_take(KernelContext *k, int i, int64_t algorithm, uint64_t samples, Philox *out) {
     int64_t old[STATE_SIZE] = {0};
+    if (algorithm == THREEFRY) return error_unimplemented("Non-XLA devices don't support the ThreeFry algorithm.");
     if (algorithm != PHILOX) return error_invalid("Unsupported algorithm id: %lld", (long long)algorithm);
     Error *err = move_state(k, i, algorithm, samples, old);
     if (!err) *out = philox_from_state((uint64_t)old[2], (uint64_t)old[0], (uint64_t)old[1]);

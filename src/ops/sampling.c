@@ -113,14 +113,20 @@ double sampling_number(const Tensor *t, int64_t i) {
     }
 }
 
+Error *sampling_class_count(KernelContext *k, int64_t *samples) {
+    const Shape *logits = &k->in[0]->shape, *count = &k->in[1]->shape;
+    if (logits->rank != 2) return error_invalid("logits should be a matrix, got shape %s", shape_text(logits).text);
+    if (count->rank != 0) return error_invalid("num_samples should be a scalar, got shape %s", shape_text(count).text);
+    *samples = tensor_i32(k->in[1])[0];
+    if (*samples < 0) return error_invalid("num_samples should be non-negative, got %lld", (long long)*samples);
+    if (logits->dims[1] == 0) return error_invalid("num_classes should be positive, got 0");
+    return NULL;
+}
+
 /* Rows one after the other from one stream. */
 Error *sampling_classes(KernelContext *k, int64_t samples, Philox p) {
     const Tensor *logits = k->in[0];
-    if (logits->shape.rank != 2)
-        return error_invalid("logits should be a matrix, got shape %s", shape_text(&logits->shape).text);
     int64_t rows = logits->shape.dims[0], classes = logits->shape.dims[1];
-    if (classes <= 0 && samples > 0 && rows > 0)
-        return error_invalid("num_classes should be positive, got %lld", (long long)classes);
     Shape shape = shape_matrix(rows, samples), drawn_shape = shape_vector(samples),
           scratch_shape = shape_matrix(2, classes);
     Tensor *out = kernel_output(k, 0, &shape);

@@ -9,7 +9,9 @@ Error *sampling_fill(KernelContext *k, RandomKind kind, Philox p, Tensor *out) M
 /* Integers in [minval, maxval), given as scalars in two inputs. */
 Error *sampling_range(KernelContext *k, int low_input, int high_input, RandomSpec *spec) MUST_CHECK;
 Error *sampling_shuffle(KernelContext *k, Philox p) MUST_CHECK;                  /* rows of input 0, to output 0 */
-Error *sampling_classes(KernelContext *k, int64_t samples, Philox p) MUST_CHECK; /* logits in input 0, to output 0 */
+/* Logits in input 0, how many samples of a row in input 1; to output 0. */
+Error *sampling_class_count(KernelContext *k, int64_t *samples) MUST_CHECK;
+Error *sampling_classes(KernelContext *k, int64_t samples, Philox p) MUST_CHECK;
 /* out[s, i]: sample s of the gamma or Poisson distribution with parameter i. */
 void sampling_parameters(ThreadPool *pool, Philox p, const Tensor *parameters, int64_t samples, bool gamma,
                          Tensor *out);

@@ -56,15 +56,16 @@ enum { ALG_PHILOX = 1, ALG_AUTO = 3 };
 static Error *from_key(KernelContext *k, int i, Philox *out) {
     const Tensor *key = k->in[i], *counter = k->in[i + 1], *alg = k->in[i + 2];
     if (alg->shape.rank != 0)
-        return error_invalid("algorithm must be of shape [], not %s", shape_text(&alg->shape).text);
+        return error_invalid("input %d (0-based) must have shape [], not %s", i + 2, shape_text(&alg->shape).text);
     int64_t which = index_at(alg, 0);
-    if (which != ALG_PHILOX && which != ALG_AUTO)
-        return error_invalid("Unsupported algorithm id: %lld", (long long)which);
     if (key->shape.rank != 1 || key->count != 1)
         return error_invalid("key must have shape [1], not %s. (Note that batched keys are not supported yet.)", shape_text(&key->shape).text);
-    if (counter->shape.rank != 1 || counter->count < 2)
-        return error_invalid("counter must be a vector with length at least 2; got shape: %s",
-                             shape_text(&counter->shape).text);
+    /* TensorFlow asks for as many numbers as the algorithm's own number says; Philox needs two. */
+    bool known = which == ALG_PHILOX || which == ALG_AUTO;
+    if (counter->shape.rank != 1 || (known ? counter->count < 2 : counter->count < which))
+        return error_invalid("counter must be a vector with length at least %lld; got shape: %s. (Note that batched counters are "
+                             "not supported yet.)", (long long)which, shape_text(&counter->shape).text);
+    if (!known) return error_invalid("Unsupported algorithm id: %lld", (long long)which);
     const uint64_t *c = counter->data;
     *out = philox_from_state(*(const uint64_t *)key->data, c[0], c[1]);
     return NULL;
@@ -107,11 +108,10 @@ static Error *run_uniform_int(KernelContext *k) {
 }
 
 static Error *run_multinomial(KernelContext *k) {
-    int64_t samples;
+    int64_t samples = 0;
     Philox p;
-    Error *err = element_scalar_int(k, 1, "num_samples", &samples);
-    if (!err && samples < 0) err = error_invalid("num_samples should be non-negative, got %lld", (long long)samples);
-    if (!err) err = sampling_seed(k, 2, &p);
+    Error *err = sampling_seed(k, 2, &p);
+    if (!err) err = sampling_class_count(k, &samples);
     return err ? err : sampling_classes(k, samples, p);
 }
 
@@ -127,8 +127,7 @@ static Error *each_parameter(KernelContext *k, bool gamma) {
     bool ends = extra >= 0;
     for (int d = 0; ends && d < alpha->shape.rank; d++) ends = out->shape.dims[d + extra] == alpha->shape.dims[d];
     if (!ends)
-        return error_invalid("Shape passed in must end with broadcasted shape: %s vs. %s", shape_text(&out->shape).text,
-                             shape_text(&alpha->shape).text);
+        return error_invalid("Shape passed in must end with broadcasted shape.");
     sampling_parameters(k->pool, p, alpha, out->count / alpha->count, gamma, out);
     return NULL;
 }

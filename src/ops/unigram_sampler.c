@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/hashmap.h"
 #include "base/memory.h"
+#include "ops/candidate_sampler.h"
 #include "ops/elements.h"
 #include "ops/op_list.h"
 #include "ops/random_state.h"
@@ -140,10 +141,9 @@ static Error *fixed_init(const Node *node, void *state) {
     if (!err) err = node_attr_int(node, "num_reserved_ids", &reserved);
     if (!err) err = node_attr_int(node, "num_shards", &s->shards);
     if (!err) err = node_attr_int(node, "shard", &s->shard);
-    if (!err && !file.len == !n)
-        err = error_invalid("Must provide exactly one of vocab_file and unigrams to FixedUnigramCandidateSampler");
-    if (!err && (s->shards < 1 || s->shard < 0 || s->shard >= s->shards))
-        err = error_invalid("shard must be in [0, num_shards)");
+    if (!err && !file.len && !n) err = error_invalid("Must provide either vocab_file or unigrams.");
+    if (!err && file.len && n) err = error_invalid("Must only provide one of vocab_file and unigrams.");
+    if (!err && (s->shards < 1 || s->shard < 0)) err = error_invalid("shard must be in [0, num_shards)");
     if (!err && (reserved < 0 || reserved > s->range))
         err = error_invalid("num_reserved_ids must be in [0, range_max]");
     for (int64_t i = 0; !err && i < reserved; i++) add_weight(s, &capacity, i, 0);
@@ -157,6 +157,8 @@ static Error *fixed_init(const Node *node, void *state) {
         free(path);
     }
     free(unigrams);
+    if (!err && (int64_t)s->count != s->range)
+        err = error_invalid("range is %lld must be equal to weights size  %lld", (long long)s->range, (long long)s->count);
     if (!err && !(s->count > 0 && s->total > 0 && isfinite(s->total)))
         err = error_invalid("FixedUnigramCandidateSampler has no class of positive weight");
     if (!err) fill_buckets(s);
@@ -227,7 +229,7 @@ static double probability(const UnigramState *s, int64_t class_id) {
 
 static float expected(const UnigramState *s, int64_t class_id, int64_t tries) {
     float p = (float)probability(s, class_id);
-    return tries == s->num_sampled ? p * (float)s->num_sampled : (float)-expm1((double)tries * log1p(-(double)p));
+    return tries == s->num_sampled ? p * (float)s->num_sampled : -expm1f((float)tries * log1pf(-p));
 }
 
 /* How many different classes can be drawn at all. */
@@ -254,15 +256,9 @@ static int64_t draw_all(const UnigramState *s, PhiloxStream *stream, int64_t *ou
 static Error *run_unigram(KernelContext *k) {
     UnigramState *s = k->state;
     const Tensor *classes = k->in[0];
-    if (classes->shape.rank != 2) return error_invalid("true_classes must be a matrix");
-    if (classes->shape.dims[1] != s->num_true)
-        return error_invalid("true_classes must have num_true columns, expected: %lld was: %lld",
-                             (long long)classes->shape.dims[1], (long long)s->num_true);
+    Error *err = true_classes_check(classes, s->num_true, s->range);
+    if (err) return err;
     if (s->unique && s->num_sampled > possible(s)) return error_invalid("Sampler's range is too small.");
-    for (int64_t i = 0; s->tree && i < classes->count; i++)
-        if (tensor_i64(classes)[i] < 0 || tensor_i64(classes)[i] >= s->range)
-            return error_invalid("true_classes %lld is not in [0, %lld)", (long long)tensor_i64(classes)[i],
-                                 (long long)s->range);
     Shape shape = shape_vector(s->num_sampled);
     Tensor *out = kernel_output(k, 0, &shape), *true_count = out ? kernel_output(k, 1, &classes->shape) : NULL;
     Tensor *count = true_count ? kernel_output(k, 2, &shape) : NULL;
