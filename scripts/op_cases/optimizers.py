@@ -1,7 +1,8 @@
 """Apply*, SparseApply* and their forms for resource variables: slots, scalars and gradients by the names of their arguments."""
 import numpy as np
+import tensorflow as tf
 
-from .table import Call, cases
+from .table import Call, cases, program
 
 APPLY = ("AdaMax Adadelta Adagrad AdagradDA AdagradV2 Adam AddSign CenteredRMSProp Ftrl FtrlV2 GradientDescent Momentum PowerSign "
          "ProximalAdagrad ProximalGradientDescent RMSProp").split()
@@ -64,3 +65,24 @@ def optimizer(c):
             yield Call(*arguments(c, (4, 2), [-1]))
         else:
             yield Call(*arguments(c, (2, 3), wrong_grad=True))
+
+
+@program("ResourceApplyGradientDescent ResourceApplyAdam ResourceSparseApplyAdagrad")
+def apply_to_what_has_no_value(p):
+    """Each variable in turn: none has a value, then all but one."""
+    R = tf.raw_ops
+    var, m, v = (R.VarHandleOp(dtype=tf.float32, shape=None, shared_name=n, name=n) for n in ("var", "m", "v"))
+    grad, half = tf.ones([2, 3]), tf.constant(0.5)
+    give = [R.AssignVariableOp(resource=h, value=grad) for h in (var, m, v)]
+    drop = [R.DestroyResourceOp(resource=h) for h in (var, m, v)]
+    steps = [R.ResourceApplyGradientDescent(var=var, alpha=half, delta=grad),
+             R.ResourceApplyAdam(var=var, m=m, v=v, beta1_power=half, beta2_power=half, lr=half, beta1=half, beta2=half, epsilon=half, grad=grad),
+             R.ResourceSparseApplyAdagrad(var=var, accum=m, lr=half, grad=grad, indices=tf.constant([0, 1]))]
+    for step in steps:
+        p.run(targets=[step])
+    p.run(targets=give)
+    for i in range(2):
+        p.run(targets=[drop[i]])
+        for step in steps:
+            p.run(targets=[step])
+        p.run(targets=[give[i]])

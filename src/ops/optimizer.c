@@ -164,13 +164,21 @@ static Error *take_scalar(Step *step, int i) {
     return NULL;
 }
 
+/* One that a handle means but that has no value is TensorFlow's own mistake, as it says. */
+static Error *take_variable(Step *step, int i) {
+    Error *err = kernel_variable(step->k, i, &step->vars[step->var_count]);
+    if (!err) step->var_count++;
+    if (!err || err->code != CODE_NOT_FOUND) return err;
+    error_free(err);
+    return error_internal("Invalid variable reference.");
+}
+
 static Error *take_inputs(Step *step) {
     int i = 0;
     for (const char *role = step->s->row->roles; *role; role++, i++) {
         Error *err = NULL;
         if (*role == 'v') {
-            err = variable_missing(step->k, i, kernel_variable(step->k, i, &step->vars[step->var_count]));
-            if (!err) step->var_count++;
+            err = take_variable(step, i);
         } else if (*role == 'g') {
             step->grad = step->k->in[i];
             step->grad_input = i;
