@@ -1,7 +1,8 @@
 """Sparse tensors and sets."""
 import numpy as np
+import tensorflow as tf
 
-from .table import Call, cases
+from .table import Call, cases, program
 
 I64 = np.int64
 
@@ -290,3 +291,91 @@ def ragged_cross(c):
     yield Call([], [], [i((0, 0))], [words("x")], [i(2, 3, 1)], [], input_order="S", **more)
     yield Call([], [], *sparse, [words("a", "b", "c").reshape(3, 1)], input_order="SD", **more)
     yield Call([], [], *none, [words("a", "b", "c")], input_order="D", **more)
+
+
+def misfits(I, V):
+    """Sparse tensors that do not fit: a name, the op, its arguments; I and V make indices and values that are fed."""
+    yield "s2d_order", "SparseToDense", dict(sparse_indices=I([2, 1]), output_shape=I([5]), sparse_values=V(1.), default_value=V(0.))
+    yield "s2d_rep", "SparseToDense", dict(sparse_indices=I([1, 1]), output_shape=I([5]), sparse_values=V(1.), default_value=V(0.))
+    yield "s2d_oob", "SparseToDense", dict(sparse_indices=I([1, 6]), output_shape=I([5]), sparse_values=V(1.), default_value=V(0.))
+    yield "s2d_neg", "SparseToDense", dict(sparse_indices=I([-1, 3]), output_shape=I([5]), sparse_values=V(1.), default_value=V(0.))
+    yield "s2d_2d", "SparseToDense", dict(sparse_indices=I([[0, 0], [0, 9]]), output_shape=I([2, 3]), sparse_values=V(1.), default_value=V(0.))
+    yield "s2d_rank", "SparseToDense", dict(sparse_indices=I([[[0]]]), output_shape=I([5]), sparse_values=V(1.), default_value=V(0.))
+    yield "s2d_shape", "SparseToDense", dict(sparse_indices=I([[0, 1]]), output_shape=I([[5]]), sparse_values=V(1.), default_value=V(0.))
+    yield "s2d_mis", "SparseToDense", dict(sparse_indices=I([[0, 1]]), output_shape=I([5]), sparse_values=V(1.), default_value=V(0.))
+    yield "s2d_vals", "SparseToDense", dict(sparse_indices=I([0, 1]), output_shape=I([5]), sparse_values=V([1., 2, 3]), default_value=V(0.))
+    yield "s2d_def", "SparseToDense", dict(sparse_indices=I([0, 1]), output_shape=I([5]), sparse_values=V([1., 2]), default_value=V([0.]))
+    yield "s2d_negshape", "SparseToDense", dict(sparse_indices=I([2, 1]), output_shape=I([-5]), sparse_values=V([1., 2]), default_value=V(0.))
+    yield "conc_dim", "SparseConcat", dict(indices=[I([[0, 0]]), I([[0, 1]])], values=[V([1.]), V([2.])], shapes=[I([2, 3]), I([3, 3])], concat_dim=1)
+    yield "conc_rank", "SparseConcat", dict(indices=[I([[0, 0]]), I([[0, 1, 0]])], values=[V([1.]), V([2.])], shapes=[I([2, 3]), I([3, 3, 1])], concat_dim=1)
+    yield "conc_oob", "SparseConcat", dict(indices=[I([[0, 0]]), I([[0, 1]])], values=[V([1.]), V([2.])], shapes=[I([2, 3]), I([2, 3])], concat_dim=5)
+    yield "conc_vals", "SparseConcat", dict(indices=[I([[0, 0]]), I([[0, 1]])], values=[V([1., 2]), V([2.])], shapes=[I([2, 3]), I([2, 3])], concat_dim=1)
+    yield "add_shape", "SparseAdd", dict(a_indices=I([[0, 0]]), a_values=V([1.]), a_shape=I([2, 3]), b_indices=I([[0, 0]]), b_values=V([1.]), b_shape=I([2, 4]), thresh=V(0.))
+    yield "add_rank", "SparseAdd", dict(a_indices=I([[0, 0]]), a_values=V([1.]), a_shape=I([2, 3]), b_indices=I([[0]]), b_values=V([1.]), b_shape=I([2]), thresh=V(0.))
+    yield "add_thresh", "SparseAdd", dict(a_indices=I([[0, 0]]), a_values=V([1.]), a_shape=I([2, 3]), b_indices=I([[0, 0]]), b_values=V([1.]), b_shape=I([2, 3]), thresh=V([0.]))
+    yield "add_vals", "SparseAdd", dict(a_indices=I([[0, 0]]), a_values=V([1., 2]), a_shape=I([2, 3]), b_indices=I([[0, 0]]), b_values=V([1.]), b_shape=I([2, 3]), thresh=V(0.))
+    yield "add_order", "SparseAdd", dict(a_indices=I([[1, 0], [0, 0]]), a_values=V([1., 2]), a_shape=I([2, 3]), b_indices=I([[0, 0]]), b_values=V([1.]), b_shape=I([2, 3]), thresh=V(0.))
+    yield "addg", "SparseAddGrad", dict(backprop_val_grad=V([1., 2]), a_indices=I([[0, 0]]), b_indices=I([[0, 0]]), sum_indices=I([[0, 0]]))
+    yield "mm_oob", "SparseTensorDenseMatMul", dict(a_indices=I([[5, 0]]), a_values=V([1.]), a_shape=I([2, 3]), b=V(np.ones((3, 2))))
+    yield "mm_oobk", "SparseTensorDenseMatMul", dict(a_indices=I([[0, 7]]), a_values=V([1.]), a_shape=I([2, 3]), b=V(np.ones((3, 2))))
+    yield "mm_k", "SparseTensorDenseMatMul", dict(a_indices=I([[0, 0]]), a_values=V([1.]), a_shape=I([2, 3]), b=V(np.ones((4, 2))))
+    yield "mm_b", "SparseTensorDenseMatMul", dict(a_indices=I([[0, 0]]), a_values=V([1.]), a_shape=I([2, 3]), b=V(np.ones((4, ))))
+    yield "mm_shape", "SparseTensorDenseMatMul", dict(a_indices=I([[0, 0]]), a_values=V([1.]), a_shape=I([2, 3, 4]), b=V(np.ones((3, 2))))
+    yield "mm_vals", "SparseTensorDenseMatMul", dict(a_indices=I([[0, 0]]), a_values=V([1., 2]), a_shape=I([2, 3]), b=V(np.ones((3, 2))))
+    yield "resh", "SparseReshape", dict(input_indices=I([[0, 0]]), input_shape=I([2, 3]), new_shape=I([-1, -1]))
+    yield "resh2", "SparseReshape", dict(input_indices=I([[0, 0]]), input_shape=I([2, 3]), new_shape=I([4, -1]))
+    yield "resh3", "SparseReshape", dict(input_indices=I([[0, 0]]), input_shape=I([2, 3]), new_shape=I([4, 2]))
+    yield "resh4", "SparseReshape", dict(input_indices=I([[0, 0]]), input_shape=I([2, 3]), new_shape=I([-2, 3]))
+    yield "resh5", "SparseReshape", dict(input_indices=I([0, 0]), input_shape=I([2, 3]), new_shape=I([2, 3]))
+    yield "fill", "SparseFillEmptyRows", dict(indices=I([[5, 0]]), values=V([1.]), dense_shape=I([2, 3]), default_value=V(0.))
+    yield "fill2", "SparseFillEmptyRows", dict(indices=I([[0, 0]]), values=V([1., 2]), dense_shape=I([2, 3]), default_value=V(0.))
+    yield "fill4", "SparseFillEmptyRows", dict(indices=I([[0, 0]]), values=V([1.]), dense_shape=I([2, 3]), default_value=V([0.]))
+    yield "fill5", "SparseFillEmptyRows", dict(indices=I([[0, 0]]), values=V([1.]), dense_shape=I([[2, 3]]), default_value=V(0.))
+    yield "fill6", "SparseFillEmptyRows", dict(indices=I([[0, 0]]), values=V([1.]), dense_shape=I([0, 3]), default_value=V(0.))
+    yield "red", "SparseReduceSum", dict(input_indices=I([[0, 0]]), input_values=V([1.]), input_shape=I([2, 3]), reduction_axes=tf.constant([2]))
+    yield "red2", "SparseReduceSum", dict(input_indices=I([[0, 0]]), input_values=V([1.]), input_shape=I([2, 3]), reduction_axes=tf.constant([-3]))
+    yield "soft1", "SparseSoftmax", dict(sp_indices=I([[0]]), sp_values=V([1.]), sp_shape=I([2]))
+    yield "soft2", "SparseSoftmax", dict(sp_indices=I([[0, 0]]), sp_values=V([1., 2]), sp_shape=I([2, 3]))
+    yield "cw1", "SparseDenseCwiseMul", dict(sp_indices=I([[0, 0]]), sp_values=V([1.]), sp_shape=I([2, 3]), dense=V(np.ones((2, 2))))
+    yield "cw2", "SparseDenseCwiseAdd", dict(sp_indices=I([[0, 0]]), sp_values=V([1.]), sp_shape=I([2]), dense=V(np.ones((2, 2))))
+    yield "cw3", "SparseDenseCwiseDiv", dict(sp_indices=I([[0, 5]]), sp_values=V([1.]), sp_shape=I([2, 3]), dense=V(np.ones((2, 3))))
+    yield "cw4", "SparseDenseCwiseDiv", dict(sp_indices=I([[0, 0]]), sp_values=V([1., 2]), sp_shape=I([2, 3]), dense=V(np.ones((2, 3))))
+    yield "mx1", "SparseSparseMaximum", dict(a_indices=I([[0, 0]]), a_values=V([1.]), a_shape=I([2, 3]), b_indices=I([[0, 0]]), b_values=V([1.]), b_shape=I([2, 4]))
+    yield "mx2", "SparseSparseMinimum", dict(a_indices=I([[0, 0]]), a_values=V([1.]), a_shape=I([2, 3]), b_indices=I([[0]]), b_values=V([1.]), b_shape=I([2]))
+    yield "mx3", "SparseSparseMinimum", dict(a_indices=I([[0, 0]]), a_values=V([1., 3]), a_shape=I([2, 3]), b_indices=I([[0, 0]]), b_values=V([1.]), b_shape=I([2, 3]))
+    yield "sl1", "SparseSlice", dict(indices=I([[0, 0]]), values=V([1.]), shape=I([2, 3]), start=I([0]), size=I([1, 1]))
+    yield "sl2", "SparseSlice", dict(indices=I([[0, 0]]), values=V([1.]), shape=I([2, 3]), start=I([0, -1]), size=I([1, 1]))
+    yield "sl3", "SparseSlice", dict(indices=I([[0, 0]]), values=V([1.]), shape=I([2, 3]), start=I([0, 1]), size=I([1, -1]))
+    yield "slg", "SparseSliceGrad", dict(backprop_val_grad=V([1., 2]), input_indices=I([[0, 0]]), input_start=I([0, 0]), output_indices=I([[0, 0]]))
+    yield "slg2", "SparseSliceGrad", dict(backprop_val_grad=V([1.]), input_indices=I([[0, 0]]), input_start=I([0]), output_indices=I([[0, 0]]))
+    yield "sp1", "SparseSplit", dict(split_dim=I(5), indices=I([[0, 0]]), values=V([1.]), shape=I([2, 3]), num_split=2)
+    yield "sp2", "SparseSplit", dict(split_dim=I(1), indices=I([[0, 0]]), values=V([1.]), shape=I([2, 3]), num_split=7)
+    yield "sp3", "SparseSplit", dict(split_dim=I([1]), indices=I([[0, 0]]), values=V([1.]), shape=I([2, 3]), num_split=2)
+    yield "re1", "SparseReorder", dict(input_indices=I([[0, 0]]), input_values=V([1., 2]), input_shape=I([2, 3]))
+    yield "re2", "SparseReorder", dict(input_indices=I([[0, 0, 0]]), input_values=V([1.]), input_shape=I([2, 3]))
+    yield "da1", "SparseTensorDenseAdd", dict(a_indices=I([[0, 9]]), a_values=V([1.]), a_shape=I([2, 3]), b=V(np.ones((2, 3))))
+    yield "da2", "SparseTensorDenseAdd", dict(a_indices=I([[0, 0]]), a_values=V([1.]), a_shape=I([2, 4]), b=V(np.ones((2, 3))))
+    yield "da3", "SparseTensorDenseAdd", dict(a_indices=I([[0, 0]]), a_values=V([1.]), a_shape=I([2]), b=V(np.ones((2, 3))))
+    yield "ser1", "SerializeManySparse", dict(sparse_indices=I([[0, 0]]), sparse_values=V([1.]), sparse_shape=I([2, 3, 1]))
+    yield "ser2", "SerializeSparse", dict(sparse_indices=I([0, 0]), sparse_values=V([1.]), sparse_shape=I([2, 3]))
+    yield "ser3", "SerializeManySparse", dict(sparse_indices=I([[5, 0]]), sparse_values=V([1.]), sparse_shape=I([2, 3]))
+    yield "ser4", "SerializeManySparse", dict(sparse_indices=I([[0]]), sparse_values=V([1.]), sparse_shape=I([2]))
+    yield "des1", "DeserializeManySparse", dict(serialized_sparse=tf.constant([[b"a", b"b", b"c"]]), dtype=tf.float32)
+    yield "des3", "DeserializeSparse", dict(serialized_sparse=tf.constant([b"a", b"b", b"c"]), dtype=tf.float32)
+
+
+@program("SparseToDense SparseConcat SparseAdd SparseAddGrad SparseTensorDenseMatMul SparseReshape SparseFillEmptyRows SparseReduceSum SparseSoftmax SparseDenseCwiseMul "
+         "SparseDenseCwiseAdd SparseDenseCwiseDiv SparseSparseMaximum SparseSparseMinimum SparseSlice SparseSliceGrad SparseSplit SparseReorder SparseTensorDenseAdd SerializeManySparse SerializeSparse DeserializeManySparse DeserializeSparse")
+def sparse_tensors_that_do_not_fit(p):
+    feeds, fetches = [], []
+
+    def fed(value, dtype):
+        holder = p.placeholder(f"x{len(feeds)}", dtype)
+        feeds.append((holder, np.array(value, dtype)))
+        return holder
+
+    for name, op, arguments in misfits(lambda v, shape=None: fed(np.reshape(v, shape) if shape else v, np.int64), lambda v: fed(v, np.float32)):
+        getattr(tf.raw_ops, op)(name=name, **arguments)
+        fetches.append(p.graph.get_tensor_by_name(name + ":0"))
+    for out in fetches:
+        p.run([out], {k: v for k, v in feeds if any(k is x for x in out.op.inputs)})

@@ -125,10 +125,14 @@ static Error *cholesky_grad_one(const MatrixJob *job, int64_t at, void *scratch)
 }
 
 static Error *run_cholesky_grad(KernelContext *k) {
+    const Shape *l = &k->in[0]->shape, *g = &k->in[1]->shape;
     MatrixJob job;
+    if (l->rank >= 2 && l->rank == g->rank) {
+        if (l->dims[l->rank - 1] != l->dims[l->rank - 2]) return error_invalid("Inputs must be a square matrices.");
+        if (l->dims[l->rank - 1] != g->dims[g->rank - 1] || l->dims[l->rank - 2] != g->dims[g->rank - 2]) return error_invalid("Inputs (L and grad) must have the same shape.");
+    }
     Error *err = matrix_job_init(&job, k, true, true);
     if (err) return err;
-    if (job.cols != job.n) return error_invalid("Inputs to cholesky grad must be square matrices of the same size.");
     job.scratch = 4 * job.n * job.n;
     job.fn_f64 = cholesky_grad_one;
     return matrix_output(&job, 0, job.n, job.n) ? matrix_job_run(&job) : NULL;
@@ -168,6 +172,7 @@ static Error *run_solve(KernelContext *k) {
 
 static Error *run_lu(KernelContext *k) {
     MatrixJob job;
+    if (k->in[0]->shape.rank < 2) return error_invalid("Input tensor must have rank >= 2, got %d", k->in[0]->shape.rank);
     Error *err = matrix_job_init(&job, k, true, false);
     if (err) return err;
     job.scratch = job.n * job.n;
@@ -179,8 +184,9 @@ static Error *run_lu(KernelContext *k) {
 static Error *run_triangular(KernelContext *k) {
     const Shape *a = &k->in[0]->shape, *b = &k->in[1]->shape;
     MatrixJob job;
-    Error *err = matrix_job_init(&job, k, true, false);
+    Error *err = matrix_job_init(&job, k, false, false);
     if (err) return err;
+    if (job.n != job.m) return error_invalid("In[0] matrices in the last dimensions must be square (%lld =/= %lld)", (long long)job.n, (long long)job.m);
     if (b->rank < 2) return error_invalid("In[1] ndims must be >= 2: %d", b->rank);
     if (b->dims[b->rank - 2] != job.n)
         return error_invalid("In[0] mismatch In[1] shape: %lld vs. %lld: %s %s %d %d", (long long)job.n,
@@ -206,7 +212,7 @@ static Error *run_least_squares(KernelContext *k) {
     MatrixJob job;
     Error *err = matrix_job_init(&job, k, false, true);
     if (err) return err;
-    if (k->in[2]->count != 1)
+    if (k->in[2]->shape.rank != 0)
         return error_invalid("l2_regularizer must be scalar, got shape %s", shape_text(&k->in[2]->shape).text);
     if (!(*tensor_f64(k->in[2]) >= 0)) return error_invalid("l2_regularizer must be >= 0.");
     int64_t m = job.m, n = job.n, few = m < n ? m : n, large = m > n ? m : n;

@@ -12,6 +12,7 @@ Error *matrix_job_init(MatrixJob *job, KernelContext *k, bool square, bool two) 
     *job = (MatrixJob){.k = k, .options = k->state};
     for (int i = 0; i < (two ? 2 : 1); i++) {
         const Shape *s = &k->in[i]->shape;
+        if (i > 0 && s->rank != k->in[0]->shape.rank) return error_invalid("All input tensors must have the same rank.");
         if (s->rank < 2) return error_invalid("Input tensor %d must have rank >= 2, got %d", i, s->rank);
     }
     Shape *a = &k->in[0]->shape;

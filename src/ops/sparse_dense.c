@@ -55,7 +55,7 @@ static Error *check_to_dense(const Tensor *indices, const Tensor *shape, const T
         return error_invalid("sparse_values has incorrect shape %s, should be [] or [%lld]",
                              shape_text(&values->shape).text, (long long)*count);
     if (fallback->shape.rank != 0)
-        return error_invalid("default_value should be a scalar, got shape %s", shape_text(&fallback->shape).text);
+        return error_invalid("default_value should be a scalar.");
     return NULL;
 }
 
@@ -90,10 +90,28 @@ static Error *run_to_dense(KernelContext *k) {
 
 /* ---- SparseTensorDenseAdd ---- */
 
+/* Every index lies in the dense tensor. */
+static Error *check_places(const SparseView *v, const Tensor *dense) {
+    const int rank = v->shape.rank;
+    for (int64_t i = 0; i < v->nnz * rank; i++) {
+        int64_t at = index_at(v->indices_tensor, i);
+        if (at >= 0 && at < dense->shape.dims[i % rank]) continue;
+        StrBuf text = {0};
+        for (int d = 0; d < rank; d++) strbuf_addf(&text, "%s%lld", d ? " " : "", (long long)dense->shape.dims[d]);
+        Error *err = error_invalid("Sparse tensor has an invalid index on dimension %d: a_indices(%lld,%d) = %lld, dense tensor shape: %.*s", (int)(i % rank), (long long)(i / rank),
+                                   (int)(i % rank), (long long)at, STR_ARG(strbuf_str(&text)));
+        strbuf_clear(&text);
+        return err;
+    }
+    return NULL;
+}
+
 static Error *run_dense_add(KernelContext *k) {
     const Tensor *dense = k->in[3];
     const RowMath *math = row_math(dense->dtype);
     SparseView v;
+    if (sparse_ranks_differ(k->in[0], k->in[2]))
+        return error_invalid("Dimensions %lld and %lld are not compatible", (long long)k->in[0]->shape.dims[1], (long long)k->in[2]->count);
     Error *err = sparse_view("Input a_", k->in[0], k->in[1], k->in[2], &v);
     if (err) return err;
     if (!math) return error_unimplemented("SparseTensorDenseAdd of type %s", dtype_name(dense->dtype));
@@ -105,7 +123,7 @@ static Error *run_dense_add(KernelContext *k) {
                 "Dimension %d does not equal (no broadcasting is supported): sparse side %lld vs dense side %lld", d,
                 (long long)v.shape.dims[d], (long long)dense->shape.dims[d]);
     }
-    err = sparse_check_inside(&v);
+    err = check_places(&v, dense);
     if (err) return err;
     Tensor *out = kernel_output_from(k, 0, 3, &dense->shape);
     if (!out) return NULL;
@@ -129,6 +147,11 @@ static Error *sparse_dense(KernelContext *k, size_t fn_offset) {
     const RowMath *math = row_math(dense->dtype);
     RowFn *fn = math ? *(RowFn *const *)((const char *)math + fn_offset) : NULL;
     SparseView v;
+    if (sparse_counts_differ(k->in[0], k->in[1]))
+        return error_invalid("The first dimension of values and indices should match. (%lld vs. %lld)", (long long)k->in[1]->count, (long long)k->in[0]->shape.dims[0]);
+    if (sparse_ranks_differ(k->in[0], k->in[2]))
+        return error_invalid("Number of dimensions must match second dimension of indices. Got %lld dimensions, indices shape: %s", (long long)k->in[2]->count,
+                             shape_text(&k->in[0]->shape).text);
     Error *err = sparse_view("Input sp_", k->in[0], k->in[1], k->in[2], &v);
     if (!err && !fn) err = error_unimplemented("%.*s of type %s", STR_ARG(k->node->op), dtype_name(dense->dtype));
     if (err) return err;
@@ -141,7 +164,10 @@ static Error *sparse_dense(KernelContext *k, size_t fn_offset) {
             "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible shapes: %s vs. %s",
             shape_text(&v.shape).text, shape_text(&dense->shape).text);
     err = sparse_check_inside(&v);
-    if (err) return err;
+    if (err) {
+        error_free(err);
+        return error_invalid("Provided indices are out-of-bounds w.r.t. dense side with broadcasted shape");
+    }
     Tensor *out = kernel_output(k, 0, &v.values->shape);
     if (!out) return NULL;
     memcpy(out->data, v.values->data, tensor_bytes(out));
@@ -251,6 +277,8 @@ static Error *run_matmul(KernelContext *k) {
     const MatMulState *s = k->state;
     const Tensor *b = k->in[3];
     SparseView v;
+    if (k->in[2]->shape.rank == 1 && k->in[2]->count != 2) return error_invalid("Tensor 'a_shape' must have 2 elements");
+    if (sparse_counts_differ(k->in[0], k->in[1])) return error_invalid("Number of rows of a_indices does not match number of entries in a_values");
     Error *err = sparse_view("Tensor 'a'", k->in[0], k->in[1], k->in[2], &v);
     if (!err) err = check_matmul(k->in[0], &v, b, s);
     if (err) return err;

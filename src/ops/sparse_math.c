@@ -74,8 +74,39 @@ static Pair *merge(const int64_t *a, int64_t a_count, const int64_t *b, int64_t 
     return pairs;
 }
 
+/* The dimensions of a shape, "2 3". */
+static void put_dims(StrBuf *text, const Tensor *shape) {
+    for (int64_t i = 0; i < shape->count; i++) strbuf_addf(text, "%s%lld", i ? " " : "", (long long)index_at(shape, i));
+}
+
+/* SparseAdd has words of its own for tensors that do not fit. */
+static Error *check_sum(KernelContext *k) {
+    const Tensor *a = k->in[0], *b = k->in[3];
+    if (a->shape.rank != 2 || b->shape.rank != 2 || k->in[1]->shape.rank != 1 || k->in[4]->shape.rank != 1) return NULL;
+    if (sparse_counts_differ(a, k->in[1]) || sparse_counts_differ(b, k->in[4]))
+        return error_invalid("Expected %lld and %lld non-empty input values, got %lld and %lld", (long long)a->shape.dims[0], (long long)b->shape.dims[0], (long long)k->in[1]->count,
+                             (long long)k->in[4]->count);
+    if (a->shape.dims[1] != b->shape.dims[1])
+        return error_invalid("Input indices must have the same dimension, got %lld and %lld", (long long)a->shape.dims[1], (long long)b->shape.dims[1]);
+    return NULL;
+}
+
+static Error *check_operands(KernelContext *k) {
+    Error *err = sparse_check_sizes(k->in[0], k->in[1], k->in[2]);
+    if (!err) err = sparse_check_sizes(k->in[3], k->in[4], k->in[5]);
+    if (err || k->in[2]->shape.rank != 1 || k->in[5]->shape.rank != 1 || k->in[2]->count == k->in[5]->count) return err;
+    StrBuf text = {0};
+    put_dims(&text, k->in[2]);
+    strbuf_add(&text, STR(" and "));
+    put_dims(&text, k->in[5]);
+    err = error_invalid("Operands do not have the same ranks; got shapes: %.*s", STR_ARG(strbuf_str(&text)));
+    strbuf_clear(&text);
+    return err;
+}
+
 static Error *two_views(KernelContext *k, SparseView *a, SparseView *b) {
-    Error *err = sparse_view("Input a_", k->in[0], k->in[1], k->in[2], a);
+    Error *err = str_is(k->node->op, "SparseAdd") ? check_sum(k) : check_operands(k);
+    if (!err) err = sparse_view("Input a_", k->in[0], k->in[1], k->in[2], a);
     if (!err) err = sparse_view("Input b_", k->in[3], k->in[4], k->in[5], b);
     if (err) return err;
     if (a->shape.rank != b->shape.rank)
@@ -167,8 +198,8 @@ static Error *run_add_grad(KernelContext *k) {
             shape_text(&a->shape).text, shape_text(&b->shape).text, shape_text(&sum->shape).text);
     if (grad->shape.rank != 1 || grad->count != sum->shape.dims[0])
         return error_invalid(
-            "# elements of backprop_val_grad and # rows of sum_indices should match (#nnz of sum): got %s and %s",
-            shape_text(&grad->shape).text, shape_text(&sum->shape).text);
+            "# elements of backprop_val_grad and # rows of sum_indices should match (#nnz of sum): got %lld and %lld",
+            (long long)grad->count, (long long)sum->shape.dims[0]);
     if (a->shape.dims[1] != b->shape.dims[1] || b->shape.dims[1] != sum->shape.dims[1])
         return error_invalid("The densified operands should have the same ndims; got %lld, %lld and %lld",
                              (long long)a->shape.dims[1], (long long)b->shape.dims[1], (long long)sum->shape.dims[1]);
@@ -351,7 +382,13 @@ static Error *run_softmax(KernelContext *k) {
     Reduction r = {0};
     Error *err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &r.v);
     if (err) return err;
-    if (r.v.shape.rank < 2) return error_invalid("Input should have rank >= 2, got: %d", r.v.shape.rank);
+    if (r.v.shape.rank < 2) {
+        StrBuf text = {0};
+        put_dims(&text, k->in[2]);
+        err = error_invalid("Input should have rank >= 2, but received shape: %.*s", STR_ARG(strbuf_str(&text)));
+        strbuf_clear(&text);
+        return err;
+    }
     err = sparse_check_inside(&r.v);
     if (!err) err = shape_check(&r.v.shape);
     if (err) return err;

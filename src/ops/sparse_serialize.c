@@ -62,7 +62,12 @@ static void put_tensor(Tensor *to, int64_t i, Tensor *t) {
 }
 
 static Error *take_tensor(const Tensor *from, int64_t i, Tensor **out) {
-    if (from->dtype == DT_STRING) return tensor_proto_decode(tstring_str(&tensor_str(from)[i]), out);
+    if (from->dtype == DT_STRING) {
+        Error *err = tensor_proto_decode(tstring_str(&tensor_str(from)[i]), out);
+        if (!err || err->code != CODE_INVALID_ARGUMENT) return err;
+        error_free(err);
+        return error_invalid("Could not parse serialized proto");
+    }
     const Variant *v = &tensor_variants(from)[i];
     if (v->type != &tensor_variant) return error_invalid("serialized_sparse[%lld] is not a tensor", (long long)i);
     *out = tensor_ref(v->object);
@@ -114,6 +119,8 @@ static Error *many_view(KernelContext *k, SparseView *v) {
     if (err) return err;
     if (v->shape.rank < 2)
         return error_invalid("Rank of input SparseTensor should be > 1, but saw rank: %d", v->shape.rank);
+    err = sparse_check_inside(v);
+    if (err) return err;
     for (int64_t i = 0; i < v->nnz; i++) {
         int64_t row = v->indices[i * v->shape.rank];
         if (row < 0 || row >= v->shape.dims[0])

@@ -33,7 +33,8 @@ const OpDef sparse_shape_ops[] = {
 
 static Error *run_reorder(KernelContext *k) {
     SparseView v;
-    Error *err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &v);
+    Error *err = sparse_check_sizes(k->in[0], k->in[1], k->in[2]);
+    if (!err) err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &v);
     if (err) return err;
     int rank = v.shape.rank;
     Tensor *indices = kernel_output(k, 0, &k->in[0]->shape),
@@ -97,6 +98,7 @@ static Error *run_reshape(KernelContext *k) {
         return error_invalid("Target shape should be a vector but received shape %s",
                              shape_text(&k->in[2]->shape).text);
     if (k->in[2]->count > SHAPE_MAX_RANK) return error_invalid("Target shape has too many dimensions");
+    if (k->in[0]->shape.rank != 2) return error_invalid("Input must be a matrix.");
     Error *err = sparse_view("Input", k->in[0], NULL, k->in[1], &v);
     if (!err) err = sparse_shape_count(&v.shape, &count);
     if (!err) err = infer_shape(&v.shape, count, k->in[2], &shape);
@@ -208,7 +210,8 @@ static void put_slice(KernelContext *k, const SparseView *v, const Shape *start,
         bool inside = true;
         for (int d = 0; d < rank && inside; d++) {
             int64_t at = v->indices[r * rank + d];
-            inside = at >= start->dims[d] && at - start->dims[d] < size->dims[d];
+            int64_t far = INT64_MAX;
+            inside = at >= start->dims[d] && !__builtin_sub_overflow(at, start->dims[d], &far) && far < size->dims[d];
         }
         if (inside) picked[n++] = r;
     }
@@ -236,6 +239,7 @@ static Error *split_init(const Node *node, void *state) {
 static Error *run_split(KernelContext *k) {
     int64_t n = ((const SplitState *)k->state)->count, axis = 0;
     SparseView v;
+    if (k->in[0]->shape.rank != 0) return error_invalid("Input axis should be a scalar but received shape %s", shape_text(&k->in[0]->shape).text);
     Error *err = element_scalar_int(k, 0, "split_dim", &axis);
     if (!err) err = sparse_view("Input", k->in[1], k->in[2], k->in[3], &v);
     if (err) return err;
@@ -260,7 +264,7 @@ static Error *run_split(KernelContext *k) {
 
 /* ---- SparseSlice ---- */
 
-static Error *slice_bounds(const Tensor *t, const char *what, int rank, Shape *out) {
+static Error *slice_bounds(const Tensor *t, const char *what, bool may_be_negative, int rank, Shape *out) {
     if (t->shape.rank != 1)
         return error_invalid("Input %s should be a vector but received shape %s", what, shape_text(&t->shape).text);
     if (t->count != rank)
@@ -269,7 +273,7 @@ static Error *slice_bounds(const Tensor *t, const char *what, int rank, Shape *o
     *out = (Shape){.rank = rank};
     for (int d = 0; d < rank; d++) {
         out->dims[d] = index_at(t, d);
-        if (out->dims[d] < 0) return error_invalid("Input %s[%d] is negative: %lld", what, d, (long long)out->dims[d]);
+        if (out->dims[d] < 0 && !may_be_negative) return error_invalid("Expected a non-negative size, got %lld", (long long)out->dims[d]);
     }
     return NULL;
 }
@@ -278,11 +282,12 @@ static Error *run_slice(KernelContext *k) {
     SparseView v;
     Shape start = {0}, size = {0};
     Error *err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &v);
-    if (!err) err = slice_bounds(k->in[3], "start", v.shape.rank, &start);
-    if (!err) err = slice_bounds(k->in[4], "size", v.shape.rank, &size);
+    if (!err) err = slice_bounds(k->in[3], "start", true, v.shape.rank, &start);
+    if (!err) err = slice_bounds(k->in[4], "size", false, v.shape.rank, &size);
     if (err) return err;
     for (int d = 0; d < v.shape.rank; d++) {
-        int64_t rest = v.shape.dims[d] > start.dims[d] ? v.shape.dims[d] - start.dims[d] : 0;
+        int64_t rest = 0; /* a start before the first element is taken as it is */
+        if (v.shape.dims[d] > start.dims[d] && __builtin_sub_overflow(v.shape.dims[d], start.dims[d], &rest)) rest = INT64_MAX;
         if (size.dims[d] > rest) size.dims[d] = rest;
     }
     put_slice(k, &v, &start, &size, 0, 1);
@@ -303,7 +308,9 @@ static Error *run_slice_grad(KernelContext *k) {
             "# elements of backprop_val_grad and # rows of output_indices should match (#nnz of sum): got %lld "
             "and %lld",
             (long long)grad->count, (long long)sliced);
-    if (start->shape.rank != 1 || start->count != rank)
+    if (start->shape.rank == 1 && start->count != rank)
+        return error_invalid("Expected input_start to be a vector of length %lld but got length %lld", (long long)rank, (long long)start->count);
+    if (start->shape.rank != 1)
         return error_invalid("Input start should be a vector of %lld elements but received shape %s", (long long)rank,
                              shape_text(&start->shape).text);
     Shape vector = shape_vector(n);

@@ -15,7 +15,7 @@ Error *sparse_shape_of(const Tensor *vector, Shape *out) {
     for (int d = 0; d < s.rank; d++) {
         s.dims[d] = index_at(vector, d);
         if (s.dims[d] < 0)
-            return error_invalid("Dimension %d of a sparse shape is negative: %lld", d, (long long)s.dims[d]);
+            return error_invalid("Dimension %lld must be >= 0", (long long)s.dims[d]);
     }
     *out = s;
     return NULL;
@@ -34,19 +34,29 @@ Error *sparse_view(const char *what, const Tensor *indices, const Tensor *values
         return error_invalid("%s shape should be a vector but received shape %s", what, shape_text(&shape->shape).text);
     v.nnz = indices->shape.dims[0];
     if (values && values->count != v.nnz)
-        return error_invalid(
-            "%s: the number of values must match the first dimension of indices. Got %lld values, indices "
-            "shape: %s",
-            what, (long long)values->count, shape_text(&indices->shape).text);
+        return error_invalid("indices and values rows (indexing dimension) must match. (indices = %lld, values = %lld)", (long long)v.nnz, (long long)values->count);
     if (shape->count != indices->shape.dims[1])
-        return error_invalid(
-            "%s: the rank of the shape must match the second dimension of indices. Got %lld dimensions, "
-            "indices shape: %s",
-            what, (long long)shape->count, shape_text(&indices->shape).text);
+        return error_invalid("Order length must be SparseTensor rank.");
     Error *err = sparse_shape_of(shape, &v.shape);
     v.indices = indices->dtype == DT_INT64 ? tensor_i64(indices) : NULL;
     if (!err) *out = v;
     return err;
+}
+
+bool sparse_counts_differ(const Tensor *indices, const Tensor *values) {
+    return indices->shape.rank == 2 && values->shape.rank == 1 && values->count != indices->shape.dims[0];
+}
+
+bool sparse_ranks_differ(const Tensor *indices, const Tensor *shape) {
+    return indices->shape.rank == 2 && shape->shape.rank == 1 && shape->count != indices->shape.dims[1];
+}
+
+Error *sparse_check_sizes(const Tensor *indices, const Tensor *values, const Tensor *shape) {
+    if (sparse_counts_differ(indices, values))
+        return error_invalid("Number of elements in indices (%lld) and values (%lld) do not match", (long long)indices->shape.dims[0], (long long)values->count);
+    if (sparse_ranks_differ(indices, shape))
+        return error_invalid("Index rank (%lld) and shape rank (%lld) do not match", (long long)indices->shape.dims[1], (long long)shape->count);
+    return NULL;
 }
 
 /* "indices[2] = [0,5]" and what is wrong with it. */

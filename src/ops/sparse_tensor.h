@@ -14,6 +14,11 @@ typedef struct SparseView {
 /* `what` begins the messages: "Input indices should be a matrix but received shape [3]". values may be NULL. */
 Error *sparse_view(const char *what, const Tensor *indices, const Tensor *values, const Tensor *shape,
                    SparseView *out) MUST_CHECK;
+/* Whether they are a matrix and a vector of different lengths; a matrix and a shape of different ranks: ops say so in their own words. */
+bool sparse_counts_differ(const Tensor *indices, const Tensor *values);
+bool sparse_ranks_differ(const Tensor *indices, const Tensor *shape);
+/* Both, in the words of the ops that check their sparse tensors most. */
+Error *sparse_check_sizes(const Tensor *indices, const Tensor *values, const Tensor *shape) MUST_CHECK;
 /* A shape given as an int32 or int64 vector, for a sparse tensor. */
 Error *sparse_shape_of(const Tensor *vector, Shape *out) MUST_CHECK;
 /* Every index lies in the shape; with `ordered` they also ascend, none twice. */
