@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/spin.h"
 
-enum { LEAST_POLL_NS = 4000, WAIT_POLL_NS = 100000 };
+enum { LEAST_POLL_NS = 4000, WAIT_POLL_NS = 100000, BRIEF_LOOPS = 8 };
 
 typedef struct Task {
     TaskFn *fn;
@@ -45,12 +45,15 @@ struct ThreadPool {
     bool stopping;
     int64_t poll_ns, poll_limit_ns;
     int64_t waiting_since_ns; /* when the last of the threads that wait began to; 0: a task has come since */
+    int briefs;            /* brief loops since the last pause or longer loop */
+    int64_t last_brief_ns; /* when the last of them began; 0: none since a longer one */
     ParallelFor *free_loops;
     char name[16];
 };
 
 /* The pool this thread belongs to, and the one it has entered. */
 static _Thread_local ThreadPool *home, *entered;
+static _Thread_local bool is_brief;
 
 ThreadPool *threadpool_new(const char *name, int max_threads) {
     ThreadPool *p = xcalloc(1, sizeof *p);
@@ -252,6 +255,25 @@ static void wait_for_pieces(ParallelFor *f) {
     pthread_mutex_unlock(&f->mutex);
 }
 
+void threadpool_brief(bool yes) {
+    is_brief = yes;
+}
+
+/* Whether sleeping threads are better left alone: the loop would be over before they come. After a longer loop, or where one such loop follows another, they
+ * are called, and then look for the next one. */
+static bool may_sleep_on_locked(ThreadPool *p) {
+    if (!is_brief) {
+        p->briefs = BRIEF_LOOPS;
+        p->last_brief_ns = 0;
+    }
+    bool would_wake = p->idle > 0 && places_locked(p) > p->polling;
+    if (!is_brief || !would_wake || !p->poll_limit_ns) return false;
+    int64_t now = clock_mono_ns();
+    if (p->last_brief_ns && now - p->last_brief_ns > p->poll_limit_ns) p->briefs = 0;
+    p->last_brief_ns = now;
+    return ++p->briefs <= BRIEF_LOOPS;
+}
+
 void threadpool_parallel_for(ThreadPool *pool, int64_t n, int64_t grain, RangeFn *fn, void *arg) {
     if (n <= 0) return;
     if (grain < 1) grain = 1;
@@ -266,6 +288,7 @@ void threadpool_parallel_for(ThreadPool *pool, int64_t n, int64_t grain, RangeFn
     pieces = (n + piece - 1) / piece;
     int helpers = (int)(pieces - 1 < threads - 1 ? pieces - 1 : threads - 1);
     pthread_mutex_lock(&pool->mutex);
+    if (may_sleep_on_locked(pool)) helpers = 0;
     ParallelFor *f = loop_new_locked(pool);
     f->fn = fn;
     f->arg = arg;

@@ -33,3 +33,6 @@ void threadpool_leave(ThreadPool *pool);
 /* Splits [0, n) in pieces of at least `grain` and returns when all are done. The caller works too; safe inside a task
  * of the same pool; pool may be NULL (the caller does all). */
 void threadpool_parallel_for(ThreadPool *pool, int64_t n, int64_t grain, RangeFn *fn, void *arg);
+/* Says of the loops that this thread begins from now on whether they are so short that no sleeping thread should be woken for one of them alone. The
+ * pieces are the same either way. */
+void threadpool_brief(bool yes);

@@ -23,6 +23,7 @@ enum {
     LONG_NS = 10000, /* a kernel that takes longer keeps nobody's messages waiting */
     LOOK_AT_CLOCK = 64,
     WORTH_SHARING_NS = 20000, /* a node that takes less is done before another thread has it */
+    BRIEF_NS = 30000,         /* a kernel that takes less is done before another thread was woken and has helped */
     LINGER_NS = 100000,
 };
 
@@ -227,8 +228,10 @@ static void finish_step(Step *step) {
 static Error *run_timed(const PlanNode *n, KernelContext *k) {
     int before = atomic_load_explicit(n->cost, memory_order_relaxed);
     if (before < 0 || before >= LONG_NS) before_long();
+    threadpool_brief(before >= 0 && before < BRIEF_NS);
     int64_t start = clock_mono_ns();
     Error *err = n->run(k);
+    threadpool_brief(false);
     int64_t took = clock_mono_ns() - start;
     int now = (int)(took < INT32_MAX ? took : INT32_MAX);
     /* Slowly up, at once down: a thread that had to wait for its core says nothing of the kernel. */

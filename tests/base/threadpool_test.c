@@ -1,8 +1,10 @@
 /* threadpool_test.c: posted tasks, loops in pieces, loops in loops, guests, latches. */
 #include "base/threadpool.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -150,6 +152,49 @@ static void threads_that_poll_miss_nothing(void **state) {
     free(m.marks);
     threadpool_free(pool);
     assert_int_equal(atomic_load(&count), 200);
+}
+
+enum { TRIES = 2000 };
+static _Atomic int helped;
+
+/* Long enough for a thread that was woken to have its share. */
+static void note_thread(void *arg, int64_t begin, int64_t end) {
+    (void)begin, (void)end;
+    if (!pthread_equal(pthread_self(), *(pthread_t *)arg)) atomic_fetch_add(&helped, 1);
+    int64_t until = clock_mono_ns() + 1000000;
+    while (clock_mono_ns() < until) continue;
+}
+
+static bool is_helped(ThreadPool *p) {
+    pthread_t caller = pthread_self();
+    atomic_store(&helped, 0);
+    threadpool_parallel_for(p, 4, 1, note_thread, &caller);
+    return atomic_load(&helped) > 0;
+}
+
+static bool is_helped_in_the_end(ThreadPool *p) {
+    bool yes = false;
+    for (int i = 0; !yes && i < TRIES; i++) yes = is_helped(p);
+    return yes;
+}
+
+static void a_brief_loop_wakes_nobody_and_a_longer_one_does(void **state) {
+    (void)state;
+    enum { POLL_NS = 20000 };
+    struct timespec pause = {0, 2000000}; /* for threads to fall asleep; those that do not are waited for again */
+    ThreadPool *p = threadpool_new("test", 2);
+    threadpool_poll(p, POLL_NS);
+    bool alone = false;
+    assert_true(is_helped_in_the_end(p));
+    threadpool_brief(true);
+    for (int i = 0; !alone && i < TRIES; i++) {
+        nanosleep(&pause, NULL);
+        alone = !is_helped(p);
+    }
+    threadpool_brief(false);
+    assert_true(alone);
+    assert_true(is_helped_in_the_end(p));
+    threadpool_free(p);
 }
 
 static void a_latch_gives_up_after_its_time(void **state) {
