@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-BUILD="gcc make pkg-config protobuf-compiler protobuf-c-compiler libprotobuf-c-dev libnghttp2-dev libuv1-dev libdnnl-dev zlib1g-dev libsnappy-dev libcjson-dev libpng-dev libjpeg62-turbo-dev libgif-dev libicu-dev"
+BUILD="gcc make pkg-config protobuf-compiler protobuf-c-compiler libprotobuf-c-dev libnghttp2-dev libuv1-dev libdnnl-dev zlib1g-dev libsnappy-dev libcjson-dev libpng-dev libjpeg62-turbo-dev libgif-dev libicu-dev libsqlite3-dev"
 TEST="$BUILD clang-14 libclang-rt-14-dev llvm-14 libcmocka-dev valgrind iproute2 python3 python3-venv zsh"
 PEER_PACKAGES="openmpi-bin libopenmpi-dev g++ python3-dev" # torch.compile calls a C++ compiler
 REQUIREMENTS=scripts/test_requirements.txt

@@ -509,3 +509,106 @@ def matching_files(p):
         drains[0].run(p, {patterns: np.array([asked], object)})
     drains[1].run(p, {patterns: np.array([b"@TMP@/b*", b"@TMP@/*.bin", b"@TMP@/a.bin"], object)})
     drains[1].run(p, {patterns: np.array(b"@TMP@/b*", object)})
+
+
+# ---- One sequence for several devices, rows through a function, compressed elements, several ways to the same elements ----
+
+@program("MultiDeviceIterator MultiDeviceIteratorInit MultiDeviceIteratorGetNextFromShard MultiDeviceIteratorToStringHandle MultiDeviceIteratorFromStringHandle")
+def multi_device_iterators(p):
+    made = []
+    for name, count, size in (("two", 2, 1), ("three", 3, 4)):
+        iterator = raw.MultiDeviceIterator(devices=["/cpu:0"] * count, shared_name=name, container="", **SCALAR)
+        incarnation = p.placeholder("incarnation_" + name, tf.int64)
+        start = raw.MultiDeviceIteratorInit(dataset=numbers(5), multi_device_iterator=iterator, max_buffer_size=c64(size))
+        named = raw.MultiDeviceIteratorFromStringHandle(string_handle=raw.MultiDeviceIteratorToStringHandle(multi_device_iterator=iterator), **SCALAR)
+        steps = [raw.MultiDeviceIteratorGetNextFromShard(multi_device_iterator=named if i else iterator, shard_num=i, incarnation_id=incarnation, **SCALAR)[0] for i in range(count)]
+        made.append((start, steps, incarnation))
+    junk = raw.MultiDeviceIteratorFromStringHandle(string_handle="junk", **SCALAR)
+    for start, steps, incarnation in made:
+        p.run([start])
+        p.run([steps[1]], {incarnation: I64(1)})
+        p.run([steps[0]], {incarnation: I64(7)})
+        for _ in range(4):
+            for step in steps:
+                p.run([step], {incarnation: I64(1)})
+        p.run([start])
+        p.run([steps[0]], {incarnation: I64(1)})
+        p.run([steps[0]], {incarnation: I64(2)})
+    p.run(targets=[junk.op])
+
+
+@program("AnonymousMultiDeviceIterator AnonymousMultiDeviceIteratorV3 DeleteMultiDeviceIterator")
+def anonymous_multi_device_iterators(p):
+    found = []
+    for make in (raw.AnonymousMultiDeviceIterator, raw.AnonymousMultiDeviceIteratorV3):
+        made = make(devices=["/cpu:0", "/cpu:0"], **SCALAR)
+        handle = made.handle if hasattr(made, "handle") else made
+        start = raw.MultiDeviceIteratorInit(dataset=numbers(3, 1), multi_device_iterator=handle, max_buffer_size=c64(1))
+        steps = [raw.MultiDeviceIteratorGetNextFromShard(multi_device_iterator=handle, shard_num=i, incarnation_id=start, **SCALAR)[0] for i in range(2)]
+        found.append((steps, made))
+    with tf.control_dependencies(found[0][0]):
+        delete = raw.DeleteMultiDeviceIterator(multi_device_iterator=found[0][1].handle, iterators=[], deleter=found[0][1].deleter)
+    p.run(found[0][0], targets=[delete])
+    p.run(found[1][0])
+
+
+@program("CompressElement UncompressElement", types=PLAIN)
+def compressed_elements(p):
+    x = p.placeholder("x")
+    several = [x, c64([1, 2]), tf.constant(["a", "", "long" * 9])]
+    kinds = {"output_types": [p.dtype, tf.int64, tf.string], "output_shapes": [tf.TensorShape(None)] * 3}
+    back = raw.UncompressElement(compressed=raw.CompressElement(components=several), **kinds)
+    twice = raw.UncompressElement(compressed=raw.CompressElement(components=[raw.CompressElement(components=[x])]), output_types=[tf.variant], output_shapes=[[]])
+    inner = raw.UncompressElement(compressed=twice[0], output_types=[p.dtype], output_shapes=[tf.TensorShape(None)])
+    few = raw.UncompressElement(compressed=raw.CompressElement(components=several), output_types=[p.dtype], output_shapes=[tf.TensorShape(None)])
+    other = raw.UncompressElement(compressed=raw.CompressElement(components=[x]), output_types=[tf.qint8], output_shapes=[tf.TensorShape(None)])
+    number = tf.bitcast(other[0], tf.int8)
+    for shape in ((2, 3), (), (0, 4), (40, 5)):
+        p.run(list(back), {x: p.values(shape)})
+    p.run(list(inner), {x: p.values((2, 3))})
+    p.run(list(few), {x: p.values((2, 3))})
+    p.run([number], {x: p.values((2, 3))})
+
+
+both("ChooseFastestDataset ExperimentalChooseFastestDataset", lambda p, op: getattr(raw, op)(input_datasets=[numbers(5), numbers(5)], num_experiments=2, **SCALAR))
+pipeline("ChooseFastestDataset", lambda p: raw.ChooseFastestDataset(input_datasets=[numbers(5), numbers(6)], num_experiments=2, **SCALAR), name="fastest_of_two_lengths")
+pipeline("ChooseFastestDataset", lambda p: raw.ChooseFastestDataset(input_datasets=[numbers(5), raw.TensorDataset(components=[1.0], output_shapes=[[]])], num_experiments=2, **SCALAR),
+         name="fastest_of_two_types")
+
+
+def branches(p, numerator, denominator):
+    batch = lambda d: raw.BatchDatasetV2(input_dataset=d, batch_size=c64(2), drop_remainder=False, output_types=[tf.int64], output_shapes=[[None]])  # noqa: E731
+    named = [defined(p, [tf.variant], batch).func for _ in range(2)]
+    return with_functions(p, "ChooseFastestBranchDataset", [numbers(8), c64(numerator), c64(denominator)], {}, {
+        **NONE, "num_elements_per_branch": 2, "branches": attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(func=named)),
+        "other_arguments_lengths": attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(i=[0, 0]))}, output_shapes=([None],))
+
+
+pipeline("ChooseFastestBranchDataset", lambda p: branches(p, 2, 1), shapes=([None],))
+pipeline("ChooseFastestBranchDataset", lambda p: branches(p, 0, 1), shapes=([None],), name="branches_of_no_ratio")
+pipeline("ChooseFastestBranchDataset", lambda p: branches(p, 2, -1), shapes=([None],), name="branches_of_a_negative_ratio")
+
+
+@program("MapDefun", types=["float32", "int32", "string", "int64", "bool"])
+def mapped_rows(p):
+    x, more = p.placeholder("x"), p.placeholder("more", tf.int64)
+
+    def made(body, outputs, shapes, arguments, captured=()):
+        types = [t.dtype for t in arguments] + [t.dtype for t in captured]
+        node = p.graph.create_op("MapDefun", [*arguments, *captured], list(outputs), attrs={
+            "f": defined(p, types, body), "Targuments": types_list([t.dtype for t in arguments]), "Tcaptured": types_list([t.dtype for t in captured]),
+            "output_types": types_list(outputs), "output_shapes": attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(
+                shape=[tf.TensorShape(s).as_proto() for s in shapes]))}, name="mapped")
+        return list(node.outputs)
+
+    same = made(lambda a, b, c: (tf.identity(a), b + c), [p.dtype, tf.int64], [None, []], [x, more], [c64(10)])
+    stated = made(lambda a: tf.stack([a, a]), [p.dtype], [(2, 3)], [x])
+    uneven = made(lambda b: tf.fill([b], b), [tf.int64], [[None]], [more])
+    for shape in ((2, 3), (1, 1), (5,)):
+        p.run(same, {x: p.values(shape), more: np.arange(shape[0], dtype=I64)})
+    p.run(stated, {x: p.values((4, 3))})
+    p.run(stated, {x: p.values((0, 3))})
+    p.run(stated, {x: p.values((4, 2))})
+    p.run(same, {x: p.values(()), more: I64(1)})
+    p.run(same, {x: p.values((2, 3)), more: np.arange(3, dtype=I64)})
+    p.run(uneven, {more: np.array([2, 2], I64)})

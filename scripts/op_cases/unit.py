@@ -87,6 +87,7 @@ class Unsupported(Exception):
 def own_message(message):
     if "Node: " in message:
         message = message.rsplit("Node: ", 1)[1].split("\n", 1)[-1]
+    message = message.removeprefix("Graph execution error:").lstrip()
     message = re.sub(r"0x[0-9a-f]+|_\d+_|(?<=Resource-)\d+", "_", message.split("\n\t [[")[0])  # what differs from run to run
     return re.sub(r"\S*rill-ops-\w+", "@TMP@", message).strip().encode("ascii", "replace").decode()[:120]
 

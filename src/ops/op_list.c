@@ -5,6 +5,7 @@
 
 #include "ops/composite_tensor.h"
 #include "ops/csr_matrix.h"
+#include "ops/dataset/compressed_element.h"
 #include "ops/dataset/iterator_variant.h"
 #include "ops/dataset/optional.h"
 #include "ops/ragged_variant.h"
@@ -23,7 +24,7 @@ static const KernelDef *const kernel_tables[] = {
 #undef ROW
 };
 
-static VariantDecoder variant_decoders[8]; /* the last row ends the table */
+static VariantDecoder variant_decoders[9]; /* the last row ends the table */
 
 static void fill(void) {
     variant_decoders[0] = tensor_list_decoder;
@@ -33,6 +34,7 @@ static void fill(void) {
     variant_decoders[4] = tensor_map_decoder;
     variant_decoders[5] = dataset_optional_decoder;
     variant_decoders[6] = composite_tensor_decoder;
+    variant_decoders[7] = compressed_element_decoder;
     variant_registry_init(variant_decoders);
     op_registry_init(op_tables, (int)(sizeof op_tables / sizeof op_tables[0]));
     kernel_registry_init(kernel_tables, (int)(sizeof kernel_tables / sizeof kernel_tables[0]));

@@ -169,6 +169,11 @@
     ROW(dataset_prefetch) \
     ROW(dataset_consume) \
     ROW(dataset_iterator) \
+    ROW(dataset_multi_device) \
+    ROW(dataset_fastest) \
+    ROW(dataset_compress) \
+    ROW(dataset_sql) \
+    ROW(map_defun) \
     ROW(dataset_optional) \
     ROW(dataset_sampling) \
     ROW(dataset_sliding) \

@@ -23,6 +23,27 @@ static void csv(ShapeContext *c) {
     from_files(c);
 }
 
+/* Rows of the arguments in, as many rows of the results out. */
+static void map_rows(ShapeContext *c) {
+    int first = 0, count = 0;
+    int64_t rows = DIM_UNKNOWN;
+    ctx_arg(c, "arguments", &first, &count);
+    for (int i = first; !ctx_failed(c) && i < first + count; i++) {
+        PartialShape s = ctx_rank_at_least(c, c->in[i], 1);
+        if (s.rank > 0) rows = ctx_merge_dim(c, rows, s.dims[0]);
+    }
+    if (ctx_failed(c)) return;
+    int n = ctx_attr_shapes(c, "output_shapes", NULL, 0);
+    if (n == c->out_count) {
+        ctx_attr_shapes(c, "output_shapes", c->out, n);
+    } else {
+        ctx_fail(c, "`output_shapes` must be the same length as `output_types` (%d vs. %d)", n, c->out_count);
+        return;
+    }
+    PartialShape row = {.rank = 1, .dims = {rows}};
+    for (int i = 0; !ctx_failed(c) && i < c->out_count; i++) ctx_out(c, i, ctx_concat(c, row, c->out[i]));
+}
+
 const ShapeRow dataset_rules[] = {
     {"AnonymousIterator", rule_scalar, 0},
     {"AnonymousIteratorV2", rule_scalar, 0},
@@ -38,6 +59,22 @@ const ShapeRow dataset_rules[] = {
     {"BytesProducedStatsDataset", rule_scalar, "* []"},
     {"CacheDataset", rule_scalar, "* []"},
     {"CacheDatasetV2", rule_scalar, "* [] []"},
+    {"AnonymousMultiDeviceIterator", rule_scalar, 0},
+    {"AnonymousMultiDeviceIteratorV3", rule_scalar, 0},
+    {"ChooseFastestBranchDataset", rule_scalar, 0},
+    {"ChooseFastestDataset", rule_scalar, 0},
+    {"CompressElement", rule_scalar, 0},
+    {"DeleteMultiDeviceIterator", rule_unknown, 0},
+    {"ExperimentalChooseFastestDataset", rule_scalar, 0},
+    {"ExperimentalSqlDataset", rule_scalar, "[] [] []"},
+    {"MapDefun", map_rows, 0},
+    {"MultiDeviceIterator", rule_scalar, 0},
+    {"MultiDeviceIteratorFromStringHandle", rule_scalar, 0},
+    {"MultiDeviceIteratorGetNextFromShard", 0, "[] * * -> @output_shapes"},
+    {"MultiDeviceIteratorInit", rule_scalar, 0},
+    {"MultiDeviceIteratorToStringHandle", rule_scalar, 0},
+    {"SqlDataset", rule_scalar, "[] [] []"},
+    {"UncompressElement", 0, "[] -> @output_shapes"},
     {"ConcatenateDataset", rule_scalar, 0},
     {"DatasetCardinality", rule_scalar, 0},
     {"DatasetToSingleElement", 0, "[] -> @output_shapes"},

@@ -70,5 +70,7 @@ static const struct {
     {"SaveDatasetV2", "it reads or writes files of a data set"},
     {"LoadDataset", "it reads or writes files of a data set"},
     {"SnapshotDatasetV2", "it reads or writes files of a data set"},
+    {"SqlDataset", "it reads or writes files of a data set"},
+    {"ExperimentalSqlDataset", "it reads or writes files of a data set"},
     {"RecordInput", "it reads or writes files of a data set"},
 };

@@ -7,9 +7,9 @@
 #include "ops/dataset/iterator_resource.h"
 #include "ops/dataset/iterator_variant.h"
 #include "ops/dataset/optional.h"
+#include "ops/dataset/string_handle.h"
 #include "ops/elements.h"
 #include "ops/op_list.h"
-#include "proto/wire.h"
 #include "runtime/device.h"
 
 const OpDef dataset_iterator_ops[] = {
@@ -281,49 +281,27 @@ static Error *run_get_next_as_optional(KernelContext *k) {
     return err;
 }
 
-/* ---- As strings: a serialised ResourceHandleProto ---- */
-
-enum { HANDLE_DEVICE = 1, HANDLE_CONTAINER = 2, HANDLE_NAME = 3, HANDLE_HASH = 4, HANDLE_TYPE = 5 };
+/* ---- As strings ---- */
 
 static Error *run_to_string(KernelContext *k) {
     IteratorResource *r = NULL;
     Error *err = find_iterator(k, 0, &r);
     if (err) return err;
     resource_unref((Resource *)r);
-    const ResourceHandle *h = tensor_handles(k->in[0])[0];
-    if (h->direct) return error_invalid("An anonymous iterator has no string handle");
-    StrBuf b = {0};
-    wire_put_bytes(&b, HANDLE_DEVICE, str_of(h->device));
-    wire_put_bytes(&b, HANDLE_CONTAINER, str_of(h->container));
-    wire_put_bytes(&b, HANDLE_NAME, str_of(h->name));
-    wire_put_uint(&b, HANDLE_HASH, h->hash_code);
-    wire_put_bytes(&b, HANDLE_TYPE, str_of(h->type_name));
-    kernel_set_output(k, 0, tensor_scalar_str(strbuf_str(&b)));
-    strbuf_clear(&b);
-    return NULL;
+    return kernel_handle_to_string(k);
 }
 
 static Error *run_from_string(KernelContext *k) {
-    Str text = STR(""), device = STR(""), container = STR(""), name = STR("");
-    Error *err = kernel_string(k, 0, "string_handle", &text);
-    if (err) return err;
-    WireReader w = wire_reader(text);
-    while (wire_next(&w)) {
-        if (w.type != WIRE_BYTES) continue;
-        if (w.field == HANDLE_DEVICE) device = w.bytes;
-        if (w.field == HANDLE_CONTAINER) container = w.bytes;
-        if (w.field == HANDLE_NAME) name = w.bytes;
-    }
-    if (w.failed) return error_invalid("Could not parse string_handle as a valid ResourceHandle");
-    if (!str_is(device, k->device->name))
-        return error_invalid("Attempted create an iterator on device \"%s\" from handle defined on device \"%.*s\"",
-                             k->device->name, STR_ARG(device));
     Resource *r = NULL;
-    err = resource_find(kernel_resources(k), container, name, &iterator_resource_type, &r);
+    Tensor *handle = NULL;
+    Error *err = kernel_handle_from_string(k, &iterator_resource_type, &r, &handle);
     if (err) return err;
     err = check_own_types(k, (IteratorResource *)r);
     resource_unref(r);
-    if (!err) kernel_set_output(k, 0, kernel_make_handle(k, container, name, &iterator_resource_type));
+    if (err)
+        tensor_unref(handle);
+    else
+        kernel_set_output(k, 0, handle);
     return err;
 }
 
