@@ -1,4 +1,6 @@
 """Images: colours, resizing, boxes, cropping, codecs."""
+import struct
+
 import numpy as np
 
 from .table import Call, cases
@@ -223,6 +225,13 @@ def encoded(kind, image):
         return np.array(session.run(getattr(tf.io, "encode_" + kind)(image)), object)
 
 
+def bmp(bits, height):
+    """A BMP two pixels wide."""
+    pixels = bytes(range(7, 7 + (2 * bits // 8 + 3) // 4 * 4 * abs(height)))
+    head = struct.pack("<IHHIIiiHHIIiiII", 54 + len(pixels), 0, 0, 54, 40, 2, height, 1, bits, 0, len(pixels), 0, 0, 0, 0)
+    return np.array(b"BM" + head + pixels, object)
+
+
 @cases("DecodePng", gradient=False, primary="dtype")
 def decode_png(c):
     for channels in (1, 2, 3, 4):
@@ -239,6 +248,10 @@ def decode_image(c):
     yield Call(encoded("png", photo(c)), channels=3)
     yield Call(np.array(b"junk", object))
     yield Call(np.array(b"", object))
+    from_top = ((24, -3),) if c.types["dtype"] == "uint8" else ()  # TensorFlow's process ends with others
+    for bits, height in ((8, 3), (24, 3), (32, 3), (16, 3)) + from_top:
+        for channels in (0, 1, 3, 4):
+            yield Call(bmp(bits, height), channels=channels)
 
 
 SMOOTH = np.add.outer(np.arange(16) * 8, np.arange(16) * 6).astype(np.uint8)

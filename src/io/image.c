@@ -46,29 +46,27 @@ Error *image_decode_bmp(Str file, int channels, Image *out) {
     }
     const int64_t start = read_le32(in + 10), width = read_le32(in + 18), high = read_le32(in + 22);
     const int bits = in[28] | in[29] << 8, found = bits / 8;
-    if (channels != 0 && channels != found) {
-        return error_invalid("channels attribute %d does not match bits per pixel from file %d", channels, found);
-    }
     if (found != 1 && found != 3 && found != 4) {
         return error_invalid("Number of channels inherent in the image must be 1, 3 or 4, was %d", found);
     }
     if (start < 0 || width <= 0 || high == 0) return error_invalid("Width and height of a BMP must be positive");
-    *out = (Image){.frames = 1, .height = high < 0 ? -high : high, .width = width, .channels = found, .bytes = 1};
+    const int wanted = channels ? channels : found;
+    *out = (Image){.frames = 1, .height = high < 0 ? -high : high, .width = width, .channels = wanted, .bytes = 1};
     const int64_t row = (width * found + 3) / 4 * 4; /* sizes are below 2^31 */
     if (start > (int64_t)file.len || row > ((int64_t)file.len - start) / out->height) {
-        return error_invalid("Incomplete bmp content, requires at least %.0f bytes, got %zu bytes",
-                             (double)start + (double)row * (double)out->height, file.len);
+        return error_invalid("Input size should match (header_size + row_size * abs_height) but they differ by %.0f",
+                             (double)file.len - (double)start - (double)row * (double)out->height);
     }
     Error *err = image_alloc(out);
     if (err) return err;
     uint8_t *to = out->pixels;
     for (int64_t y = 0; y < out->height; y++) { /* bottom up unless the height is negative */
         const uint8_t *from = in + start + (high < 0 ? y : out->height - 1 - y) * row;
-        for (int64_t x = 0; x < width; x++, from += found, to += found) {
-            to[0] = from[found == 1 ? 0 : 2]; /* blue, green, red */
-            if (found >= 3) to[1] = from[1];
-            if (found >= 3) to[2] = from[0];
-            if (found == 4) to[3] = from[3];
+        for (int64_t x = 0; x < width; x++, from += found, to += wanted) {
+            to[0] = from[found == 1 ? 0 : 2]; /* blue, green, red; grey is all three */
+            if (wanted >= 3) to[1] = from[found == 1 ? 0 : 1];
+            if (wanted >= 3) to[2] = from[0];
+            if (wanted == 4) to[3] = found == 4 ? from[3] : 255;
         }
     }
     return NULL;

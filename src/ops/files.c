@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "ops/elements.h"
 #include "ops/op_list.h"
 
 const OpDef files_ops[] = {
@@ -54,7 +55,8 @@ static Error *run_write(KernelContext *k) {
 static Error *run_match(KernelContext *k) {
     PathList found = {0};
     const Tensor *patterns = k->in[0];
-    if (patterns->shape.rank > 1) return error_invalid("Input patterns tensor must be scalar or vector");
+    if (patterns->shape.rank > 1)
+        return error_invalid("Input patterns tensor must be scalar or vector, but had shape: %s", shape_text(&patterns->shape).text);
     Error *err = NULL;
     for (int64_t i = 0; !err && i < patterns->count; i++) {
         PathList some = {0};

@@ -101,7 +101,7 @@ static void put_pixels(KernelContext *k, Image *image, DataType dtype, bool with
         if (dtype == DT_UINT16) {
             ((uint16_t *)z->data)[i] = (uint16_t)(narrow[i] << 8);
         } else {
-            tensor_f32(z)[i] = image->bytes == 2 ? (float)wide[i] / 65535 : (float)narrow[i] / 255;
+            tensor_f32(z)[i] = image->bytes == 2 ? (float)wide[i] * (1.0f / 65535) : (float)narrow[i] * (1.0f / 255);
         }
     }
     free(image->pixels);
@@ -142,6 +142,12 @@ static Error *decode_jpeg(const KernelContext *k, Str file, Image *image) {
     return image_decode_jpeg(file, &options, image);
 }
 
+static const char *const FORMATS[] = {[IMAGE_JPEG] = "JPEG", [IMAGE_PNG] = "PNG", [IMAGE_GIF] = "GIF", [IMAGE_BMP] = "BMP"};
+
+static Error *check_bmp_channels(int64_t channels) {
+    return channels == 1 ? error_invalid("`channels` must be 0, 3 or 4 for BMP, but got 1") : NULL;
+}
+
 /* The decoders of one format read the others too, where their outputs allow it. */
 static Error *decode(KernelContext *k) {
     const DecodeState *st = k->state;
@@ -154,8 +160,10 @@ static Error *decode(KernelContext *k) {
     if (format == IMAGE_UNKNOWN)
         return error_invalid("Unknown image file format. One of JPEG, PNG, GIF, BMP required.");
     if (k->input_count == 2 && format != IMAGE_JPEG) {
-        return error_invalid("DecodeAndCropJpeg operation can run on JPEG only, but detected another format");
+        return error_invalid("DecodeAndCropJpeg operation can run on JPEG only, but detected %s.", FORMATS[format]);
     }
+    err = format == IMAGE_BMP ? check_bmp_channels(st->channels) : NULL;
+    if (err) return err;
     if (format == IMAGE_BMP && !st->is_image) {
         return error_invalid(
             "Trying to decode BMP format using a wrong op. Use `decode_bmp` or `decode_image` instead. Op used: %.*s",
@@ -181,7 +189,6 @@ static Error *decode(KernelContext *k) {
 }
 
 static Error *decode_bmp(KernelContext *k) {
-    static const char *const names[] = {[IMAGE_JPEG] = "JPEG", [IMAGE_PNG] = "PNG", [IMAGE_GIF] = "GIF"};
     static const char *const ops[] = {[IMAGE_JPEG] = "jpeg", [IMAGE_PNG] = "png", [IMAGE_GIF] = "gif"};
     const DecodeState *st = k->state;
     Str file;
@@ -192,12 +199,14 @@ static Error *decode_bmp(KernelContext *k) {
     if (!file.len) return error_invalid("Input is empty.");
     if (format == IMAGE_UNKNOWN)
         return error_invalid("Unknown image file format. One of JPEG, PNG, GIF, BMP required.");
+    if (format == IMAGE_JPEG && st->channels == 4) return error_invalid("JPEG does not support 4 channels");
     if (format != IMAGE_BMP) {
         return error_invalid(
-            "Trying to decode %s format using DecodeBmp op. Use `decode_%s` or `decode_image` instead.", names[format],
+            "Trying to decode %s format using DecodeBmp op. Use `decode_%s` or `decode_image` instead.", FORMATS[format],
             ops[format]);
     }
-    err = image_decode_bmp(file, (int)st->channels, &image);
+    err = check_bmp_channels(st->channels);
+    if (!err) err = image_decode_bmp(file, (int)st->channels, &image);
     if (!err) put_pixels(k, &image, DT_UINT8, false);
     return err;
 }

@@ -8,6 +8,7 @@
 #include "base/hashmap.h"
 #include "base/memory.h"
 #include "io/example.h"
+#include "ops/elements.h"
 #include "ops/op_list.h"
 
 const OpDef parse_example_ops[] = {
@@ -260,7 +261,7 @@ static Error *bad_count(const Parse *p, int64_t e, int c, const Shape *shape) {
         err = error_invalid("Error while parsing feature with key %.*s: number of elements should be divisible by %lld, found %lld instead", STR_ARG(key),
                             (long long)shape_prod(shape, 1, shape->rank), count);
     else if (p->single)
-        err = error_invalid("Key: %.*s.  Can't parse serialized Example: Some %s_list slice was not parsed. Values size: %lld but output shape: %s", STR_ARG(key), type, count, text);
+        err = error_invalid("Key: %.*s.  Can't parse serialized Example: Some %s_list slice was not parsed.", STR_ARG(key), type);
     else if (varies)
         err = error_invalid("Name: %s, Key: %.*s, Index: %lld.  Number of %s values is not a multiple of stride length. Saw %lld values but output shape is: %s", name, STR_ARG(key),
                             (long long)e, type, count, text);
@@ -359,8 +360,8 @@ Error *parse_examples(const ParseState *s, ThreadPool *pool, const Tensor *seria
     p.column_count = s->sparse_count + s->dense_count + s->ragged_count;
     if (serialized->shape.rank > 1) return error_invalid("Expected serialized to be a scalar or a vector");
     if (names && names->count && names->count != p.batch)
-        return error_invalid("Expected len(names) == len(serialized), but got: %lld vs. %lld", (long long)names->count,
-                             (long long)p.batch);
+        return error_invalid("Expected names have the same shape as serialized: name.shape=%s, serialized.shape=%s",
+                             shape_text(&names->shape).text, shape_text(&serialized->shape).text);
     p.columns = xcalloc((size_t)p.column_count + 1, sizeof *p.columns);
     for (int c = 0; c < p.column_count; c++) {
         int d = c - s->sparse_count, r = d - s->dense_count;
@@ -372,6 +373,13 @@ Error *parse_examples(const ParseState *s, ThreadPool *pool, const Tensor *seria
     p.found = calloc(cells + 1, sizeof *p.found);
     p.counts = calloc(cells + 1, sizeof *p.counts);
     if (!err && (!p.found || !p.counts)) err = error_new(CODE_RESOURCE_EXHAUSTED, "Too many examples at once");
+    for (int i = 0; !err && i < s->dense_count; i++) {
+        const Shape *row = &s->shapes[i], *given = &defaults[i]->shape;
+        bool varies = row->rank > 0 && row->dims[0] < 0;
+        if (!varies && defaults[i]->count > 0 && !shape_eq(row, given))
+            err = error_invalid("def_value[%d].shape() == %s is not compatible with dense_shapes_[%d] == %s", i, shape_text(given).text, i,
+                                shape_text(row).text);
+    }
     if (!err) err = find_features(&p, pool);
     for (int i = 0; !err && i < s->sparse_count; i++) put_sparse(&p, i);
     for (int i = 0; !err && i < s->dense_count; i++) {

@@ -255,7 +255,8 @@ static Error *put_context_dense(const Sequence *q, int i, int out) {
                        ? error_invalid("Inconsistent max number of elements for feature %.*s: expected %lld, but found 0", STR_ARG(q->keys[c]), (long long)n)
                        : sequence_column_error(q, e, c, " is required but could not be found.");
         if (there && !varies && cell->values != n)
-            return sequence_column_error(q, e, c, ".  Number of values != expected.");
+            return error_invalid("Inconsistent max number of elements for feature %.*s: expected %lld, but found %lld",
+                                 STR_ARG(q->keys[c]), (long long)n, (long long)cell->values);
         if (there) feature_copy(&cell->feature, at_element(t, e * n));
         for (int64_t j = there ? cell->values : 0; j < n; j++) {
             if (fallback->count)

@@ -271,11 +271,16 @@ static Error *init_identity(const Node *node, void *state) {
     return NULL;
 }
 
+/* Messages name the reader as the client does; the resource's own name is not for people. */
 static Error *create(KernelContext *k, Str name, Resource **out) {
     const MakeState *s = k->state;
+    Str shared = STR("");
+    Error *err = node_attr_string(k->node, "shared_name", &shared);
+    if (err) return err;
+    (void)name;
     FileState *files = xcalloc(1, sizeof *files);
     files->options = s->options;
-    *out = (Resource *)reader_new(name, s->kind, files);
+    *out = (Resource *)reader_new(shared.len ? shared : k->node->name, s->kind, files);
     return NULL;
 }
 

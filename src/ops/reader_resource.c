@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "proto/wire.h"
+#include "tensor/print.h"
 
 typedef struct ReadOp {
     struct ReadOp *next;
@@ -28,6 +29,7 @@ struct Reader {
     const ReaderKind *kind;
     void *state;           /* used by the first of `waiting` only */
     char *file;            /* being read; NULL: none */
+    char *last_file;       /* the one before it; NULL: none */
     pthread_mutex_t mutex; /* guards what follows */
     ReadOp *waiting, *last;
     int64_t started, finished, produced;
@@ -39,6 +41,7 @@ static void destroy(Resource *r) {
     if (reader->kind->destroy) reader->kind->destroy(reader->state);
     free(reader->state);
     free(reader->file);
+    free(reader->last_file);
     free(reader->name);
     pthread_mutex_destroy(&reader->mutex);
     free(reader);
@@ -58,7 +61,8 @@ Reader *reader_new(Str name, const ReaderKind *kind, void *state) {
 
 static void drop_file(Reader *r) {
     r->kind->close(r->state);
-    free(r->file);
+    free(r->last_file);
+    r->last_file = r->file;
     r->file = NULL;
 }
 
@@ -95,7 +99,6 @@ static void read_file(ReadOp *op) {
         strbuf_clear(&key);
         strbuf_clear(&value);
     }
-    if (op->error && r->file) op->error = error_wrap(op->error, "Reader '%s'", r->name);
     if (at_end) finish_file(r); /* a file that cannot be read stays the current one: the next read fails again */
 }
 
@@ -209,7 +212,8 @@ Error *reader_reset(Reader *r) {
     if (!busy) {
         r->kind->close(r->state);
         free(r->file);
-        r->file = NULL;
+        free(r->last_file);
+        r->file = r->last_file = NULL;
         r->started = r->finished = r->produced = 0;
     }
     pthread_mutex_unlock(&r->mutex);
@@ -223,9 +227,18 @@ Error *reader_serialize(Reader *r, StrBuf *out) {
     if (r->started) wire_put_uint(out, 1, (uint64_t)r->started);
     if (r->finished) wire_put_uint(out, 2, (uint64_t)r->finished);
     if (r->produced) wire_put_uint(out, 3, (uint64_t)r->produced);
-    if (!r->waiting && r->file) wire_put_bytes(out, 4, str_of(r->file));
+    const char *work = r->waiting ? NULL : r->file ? r->file : r->last_file; /* the last one stays when it is done */
+    if (work && *work) wire_put_bytes(out, 4, str_of(work));
     pthread_mutex_unlock(&r->mutex);
     return NULL;
+}
+
+static Error *bad_state(const Reader *r, Str state) {
+    StrBuf text = {0};
+    print_escaped(&text, str_slice(state, 0, state.len < 200 ? state.len : 200));
+    Error *err = error_invalid("Could not parse state for %s '%s': %.*s", r->kind->name, r->name, STR_ARG(strbuf_str(&text)));
+    strbuf_clear(&text);
+    return err;
 }
 
 Error *reader_restore(Reader *r, Str state) {
@@ -238,7 +251,7 @@ Error *reader_restore(Reader *r, Str state) {
         if (w.field == 4 && w.type == WIRE_BYTES) file = w.bytes;
     }
     if (w.failed || counts[0] < 0 || counts[1] < 0 || counts[2] < 0 || counts[1] > counts[0])
-        return error_invalid("Could not parse state for %s '%s': %.*s", r->kind->name, r->name, (int)(state.len < 200 ? state.len : 200), state.ptr);
+        return bad_state(r, state);
     pthread_mutex_lock(&r->mutex);
     Error *err = r->waiting ? error_new(CODE_FAILED_PRECONDITION, "Reader '%s' is being read", r->name) : NULL;
     if (!err) {
@@ -246,7 +259,9 @@ Error *reader_restore(Reader *r, Str state) {
         r->finished = counts[1];
         r->produced = counts[2];
         free(r->file);
+        free(r->last_file);
         r->file = counts[0] > counts[1] ? str_dup(file) : NULL;
+        r->last_file = r->file ? NULL : str_dup(file);
     }
     pthread_mutex_unlock(&r->mutex);
     return err;

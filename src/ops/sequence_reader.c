@@ -27,13 +27,17 @@ static const char *name_of(const Sequence *q, int64_t e, char **owned) {
     return *owned && **owned ? *owned : "<unknown>";
 }
 
-Error *sequence_column_error(const Sequence *q, int64_t e, int c, const char *what) {
+/* What is wrong, and in which column of which example. */
+static Error *place_error(const Sequence *q, int64_t e, int c, const char *what) {
     char *owned;
     const char *name = name_of(q, e, &owned);
-    Error *err = error_invalid("Name: %s, %s: %.*s%s (data type: %s)", name, c < q->context ? "Context feature" : "Feature list", STR_ARG(q->keys[c]), what,
-                               dtype_name(column_type(q->s, c)));
+    Error *err = error_invalid("Name: %s, %s: %.*s%s", name, c < q->context ? "Context feature" : "Feature list", STR_ARG(q->keys[c]), what);
     free(owned);
     return err;
+}
+
+Error *sequence_column_error(const Sequence *q, int64_t e, int c, const char *what) {
+    return error_append(place_error(q, e, c, what), " (data type: %s)", dtype_name(column_type(q->s, c)));
 }
 
 Error *sequence_list_missing(const Sequence *q, int64_t e, int c) {
@@ -62,8 +66,13 @@ static Error *measure_list(const Sequence *q, int64_t e, int c) {
     while (sequence_next_step(&r, &f)) {
         if (f.type != DT_INVALID && f.type != column_type(q->s, c)) {
             char what[160];
+            const char *want = dtype_name(column_type(q->s, c));
+            if (str_starts(q->k->node->op, STR("ParseSequence"))) {
+                snprintf(what, sizeof what, ", Index: %lld.  Data types don't match. Expected type: %s", (long long)cell->steps, want);
+                return place_error(q, e, c, what);
+            }
             snprintf(what, sizeof what, ", Index: %lld.  Data types don't match. Expected type: %s, Feature is: %s",
-                     (long long)cell->steps, dtype_name(column_type(q->s, c)), dtype_name(f.type));
+                     (long long)cell->steps, want, dtype_name(f.type));
             return sequence_column_error(q, e, c, what);
         }
         int64_t n = f.type == DT_INVALID ? 0 : feature_count(&f);
@@ -121,7 +130,7 @@ Error *sequence_read_example(const Sequence *q, int64_t e, ExampleFeature *found
         if (found[c].type != column_type(q->s, c)) {
             char what[80];
             snprintf(what, sizeof what, ".  Data types don't match. Expected type: %s", dtype_name(column_type(q->s, c)));
-            return sequence_column_error(q, e, c, what);
+            return place_error(q, e, c, what);
         }
         cell->values = feature_count(&found[c]);
         if (cell->values < 0) return sequence_column_error(q, e, c, " cannot be parsed");

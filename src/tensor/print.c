@@ -32,8 +32,7 @@ void print_double(StrBuf *out, double v) {
     strbuf_add(out, str_of(text));
 }
 
-/* As in a C literal; bytes of UTF-8 sequences stay. */
-static void print_escaped(StrBuf *out, Str s) {
+void print_escaped(StrBuf *out, Str s) {
     static const char specials[] = "\n\r\t\"'\\", letters[] = "nrt\"'\\";
     for (size_t i = 0; i < s.len; i++) {
         unsigned char c = (unsigned char)s.ptr[i];

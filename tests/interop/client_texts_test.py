@@ -1,5 +1,6 @@
 """What a client is told: the words of errors as TensorFlow has them, where programs look at them, and what a trace says of a node."""
 import re
+import struct
 
 import numpy as np
 import pytest
@@ -58,6 +59,13 @@ def numbers(*values):
     return tf.train.Feature(float_list=tf.train.FloatList(value=values))
 
 
+def named_files(*names):
+    queue = tf.FIFOQueue(9, [tf.string], shapes=[[]])
+    with tf.control_dependencies([queue.enqueue_many([names])]):
+        return tf.identity(queue.queue_ref)
+
+
+BMP = b"BM" + struct.pack("<IHHIIiiHHIIiiII", 78, 0, 0, 54, 40, 2, 3, 1, 24, 0, 24, 0, 0, 0, 0) + bytes(range(24))
 TWO = example(a=numbers(1, 2))
 FIXED, ANY, ROWS_OF = tf.FixedLenFeature, tf.VarLenFeature, tf.FixedLenSequenceFeature
 
@@ -90,6 +98,21 @@ ROWS = {
     "sequence: no list": lambda p: tf.io.parse_sequence_example([sequence()], {}, {"x": ROWS_OF([2], tf.float32)}),
     "sequence: no context": lambda p: tf.io.parse_sequence_example([sequence()], {"c": FIXED([], tf.int64)}, {}),
     "sequence: another count": lambda p: tf.io.parse_sequence_example([sequence(x=[numbers(1)])], {}, {"x": ROWS_OF([2], tf.float32)}),
+    "one example: another count": lambda p: tf.parse_single_example(TWO, {"a": FIXED([1, 3], tf.float32)}),
+    "examples with too many names": lambda p: tf.parse_example(fed([TWO], object), {"a": ANY(tf.float32)}, example_names=fed([b"a", b"b"], object)),
+    "example: a default of another shape": lambda p: tf.raw_ops.ParseExample(serialized=[TWO], names=[], sparse_keys=[], dense_keys=["b"], dense_defaults=[fed([1])],
+                                                                             sparse_types=[], dense_shapes=[[2]]),
+    "sequence: a list of another type": lambda p: tf.io.parse_sequence_example([sequence(x=[numbers(1)])], {}, {"x": ROWS_OF([1], tf.int64)}, example_names=["n"]),
+    "sequence: a context of another type": lambda p: tf.io.parse_sequence_example([sequence({"c": numbers(1)})], {"c": FIXED([1], tf.int64)}, {}, example_names=["n"]),
+    "sequence: a context of another size": lambda p: tf.io.parse_sequence_example([sequence({"c": numbers(1)})], {"c": FIXED([2], tf.float32)}, {}),
+    "one sequence: a context of another type": lambda p: tf.parse_single_sequence_example(sequence({"c": numbers(1)}), {"c": FIXED([1], tf.int64)}, {}, example_name="n"),
+    "state of a reader": lambda p: tf.IdentityReader("lines").restore_state(b'BOGUS\x01"\n'),
+    "file of a reader": lambda p: tf.WholeFileReader("files").read(named_files("/nonexistent/file")),
+    "files in a matrix": lambda p: tf.matching_files(fed([[b"a"]], object)),
+    "crop of no JPEG": lambda p: tf.image.decode_and_crop_jpeg(tf.image.encode_png(np.zeros([2, 2, 3], np.uint8)), [0, 0, 1, 1]),
+    "grey of a BMP": lambda p: tf.image.decode_bmp(fed(BMP, object), channels=1),
+    "BMP by another op": lambda p: tf.image.decode_png(fed(BMP, object), channels=3),
+    "BMP cut short": lambda p: tf.image.decode_bmp(fed(BMP[:-3], object)),
     "strings of two sizes": lambda p: tf.decode_raw(fed([b"abcd", b"a"], object), tf.uint8),
     "empty image": lambda p: tf.image.decode_png(fed(b"", object)),
     "records of no size": lambda p: flow_io.fixed_length_record_reader_v2(record_bytes=-1),
