@@ -215,7 +215,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(freeing_the_pool_runs_what_was_posted), cmocka_unit_test(every_element_is_visited_once),
         cmocka_unit_test(loops_may_be_nested_in_one_pool), cmocka_unit_test(tasks_may_post_tasks), cmocka_unit_test(a_guest_takes_the_place_of_a_thread),
-        cmocka_unit_test(a_pool_of_one_runs_tasks_beside_its_guest), cmocka_unit_test(threads_that_poll_miss_nothing), cmocka_unit_test(a_latch_gives_up_after_its_time),
+        cmocka_unit_test(a_pool_of_one_runs_tasks_beside_its_guest), cmocka_unit_test(threads_that_poll_miss_nothing),
+        cmocka_unit_test(a_brief_loop_wakes_nobody_and_a_longer_one_does), cmocka_unit_test(a_latch_gives_up_after_its_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
