@@ -1,7 +1,8 @@
 """Linear algebra and Fourier transforms. Factors that are not unique are compared where TensorFlow's choice is the usual one."""
 import numpy as np
+import tensorflow as tf
 
-from .table import Call, cases
+from .table import Call, cases, program
 
 LOOSE = {"rtol": 1e-3, "atol": 1e-3}
 
@@ -233,3 +234,88 @@ def inverse_real_fft(rank):
 for number, name in ((1, "RFFT"), (2, "RFFT2D"), (3, "RFFT3D")):
     cases(name, types={"Treal": ["float32", "float64"], "*": []}, **LOOSE)(real_fft(number))
     cases("I" + name, types={"Treal": ["float32", "float64"], "*": []}, **LOOSE)(inverse_real_fft(number))
+
+
+def misfits(P_):
+    """Matrices that do not fit: a name, the op, its arguments; P_ makes values that are fed."""
+    yield "chol_ns", "Cholesky", dict(input=P_(np.ones((2, 3))))
+    yield "chol_1", "Cholesky", dict(input=P_(np.ones(3)))
+    yield "inv_s", "MatrixInverse", dict(input=P_([[1, 2], [2, 4.]]))
+    yield "inv_ns", "MatrixInverse", dict(input=P_(np.ones((2, 3))))
+    yield "inv_1", "MatrixInverse", dict(input=P_(np.ones(3)))
+    yield "inv_b", "MatrixInverse", dict(input=P_(np.zeros((2, 3, 3))))
+    yield "det_ns", "MatrixDeterminant", dict(input=P_(np.ones((2, 3))))
+    yield "det_1", "MatrixDeterminant", dict(input=P_(np.ones(3)))
+    yield "ldet", "LogMatrixDeterminant", dict(input=P_(np.ones((2, 3))))
+    yield "slv_s", "MatrixSolve", dict(matrix=P_([[1, 2], [2, 4.]]), rhs=P_(np.ones((2, 1))))
+    yield "slv_ns", "MatrixSolve", dict(matrix=P_(np.ones((2, 3))), rhs=P_(np.ones((2, 1))))
+    yield "slv_r", "MatrixSolve", dict(matrix=P_(np.eye(2)), rhs=P_(np.ones((3, 1))))
+    yield "slv_v", "MatrixSolve", dict(matrix=P_(np.eye(2)), rhs=P_(np.ones(2)))
+    yield "slv_b", "MatrixSolve", dict(matrix=P_(np.ones((2, 2, 2))), rhs=P_(np.ones((3, 2, 1))))
+    yield "tri_s", "MatrixTriangularSolve", dict(matrix=P_([[1, 0], [0, 0.]]), rhs=P_(np.ones((2, 1))))
+    yield "tri_ns", "MatrixTriangularSolve", dict(matrix=P_(np.ones((2, 3))), rhs=P_(np.ones((2, 1))))
+    yield "tri_r", "MatrixTriangularSolve", dict(matrix=P_(np.eye(2)), rhs=P_(np.ones((3, 1))))
+    yield "tri_b", "MatrixTriangularSolve", dict(matrix=P_(np.ones((2, 2, 2))), rhs=P_(np.ones((3, 2, 1))))
+    yield "tri_v", "MatrixTriangularSolve", dict(matrix=P_(np.eye(2)), rhs=P_(np.ones(2)))
+    yield "ls_r", "MatrixSolveLs", dict(matrix=P_(np.ones((3, 2))), rhs=P_(np.ones((2, 1))), l2_regularizer=P_(0.1, np.float64))
+    yield "ls_l2", "MatrixSolveLs", dict(matrix=P_(np.ones((3, 2))), rhs=P_(np.ones((3, 1))), l2_regularizer=P_([0.1], np.float64))
+    yield "ls_neg", "MatrixSolveLs", dict(matrix=P_(np.ones((3, 2))), rhs=P_(np.ones((3, 1))), l2_regularizer=P_(-0.1, np.float64))
+    yield "ls_1", "MatrixSolveLs", dict(matrix=P_(np.ones(3)), rhs=P_(np.ones((3, 1))), l2_regularizer=P_(0.1, np.float64))
+    yield "eig_ns", "SelfAdjointEigV2", dict(input=P_(np.ones((2, 3))), compute_v=True)
+    yield "eig_1", "SelfAdjointEigV2", dict(input=P_(np.ones(3)), compute_v=True)
+    yield "eigg", "Eig", dict(input=P_(np.ones((2, 3))), Tout=tf.complex64)
+    yield "svd_1", "Svd", dict(input=P_(np.ones(3)))
+    yield "qr_1", "Qr", dict(input=P_(np.ones(3)))
+    yield "lu_s", "Lu", dict(input=P_(np.zeros((2, 2))))
+    yield "lu_ns", "Lu", dict(input=P_(np.ones((2, 3))))
+    yield "lu_1", "Lu", dict(input=P_(np.ones(3)))
+    yield "log_ns", "MatrixLogarithm", dict(input=P_(np.ones((2, 3)), np.complex64))
+    yield "sqrt_ns", "MatrixSquareRoot", dict(input=P_(np.ones((2, 3))))
+    yield "sqrt_1", "MatrixSquareRoot", dict(input=P_(np.ones(3)))
+    yield "sqrt_s", "MatrixSquareRoot", dict(input=P_([[0, 1], [0, 0.]]))
+    yield "trd1", "TridiagonalSolve", dict(diagonals=P_(np.ones((2, 3))), rhs=P_(np.ones((3, 1))))
+    yield "trd2", "TridiagonalSolve", dict(diagonals=P_(np.zeros((3, 3))), rhs=P_(np.ones((3, 1))))
+    yield "trd3", "TridiagonalSolve", dict(diagonals=P_(np.ones((3, 3))), rhs=P_(np.ones((2, 1))))
+    yield "trd4", "TridiagonalSolve", dict(diagonals=P_([[1, 1, 0], [0, 1, 1], [0, 1, 1]]), rhs=P_(np.ones((3, 1))), partial_pivoting=False)
+    yield "trd5", "TridiagonalSolve", dict(diagonals=P_(np.ones((3, 1))), rhs=P_(np.ones((1, 1))))
+    yield "tmm1", "TridiagonalMatMul", dict(superdiag=P_(np.ones((1, 3))), maindiag=P_(np.ones((1, 3))), subdiag=P_(np.ones((1, 2))), rhs=P_(np.ones((3, 2))))
+    yield "tmm2", "TridiagonalMatMul", dict(superdiag=P_(np.ones((2, 3))), maindiag=P_(np.ones((1, 3))), subdiag=P_(np.ones((1, 3))), rhs=P_(np.ones((3, 2))))
+    yield "band1", "MatrixBandPart", dict(input=P_(np.ones((2, 2))), num_lower=P_(5, np.int64), num_upper=P_(0, np.int64))
+    yield "band2", "MatrixBandPart", dict(input=P_(np.ones((2, 2))), num_lower=P_(0, np.int64), num_upper=P_(5, np.int64))
+    yield "band3", "MatrixBandPart", dict(input=P_(np.ones(2)), num_lower=P_(0, np.int64), num_upper=P_(0, np.int64))
+    yield "band4", "MatrixBandPart", dict(input=P_(np.ones((2, 2))), num_lower=P_([0], np.int64), num_upper=P_(0, np.int64))
+    yield "dp1", "MatrixDiagPart", dict(input=P_(np.ones(2)))
+    yield "md1", "MatrixDiag", dict(diagonal=P_(1.))
+    yield "sd1", "MatrixSetDiag", dict(input=P_(np.ones((2, 3))), diagonal=P_(np.ones(3)))
+    yield "sd2", "MatrixSetDiag", dict(input=P_(np.ones(3)), diagonal=P_(np.ones(3)))
+    yield "d3a", "MatrixDiagPartV3", dict(input=P_(np.ones((2, 3))), k=P_(5, np.int32), padding_value=P_(0.))
+    yield "d3b", "MatrixDiagPartV3", dict(input=P_(np.ones((2, 3))), k=P_([1, 0], np.int32), padding_value=P_(0.))
+    yield "d3c", "MatrixDiagPartV3", dict(input=P_(np.ones((2, 3))), k=P_([1, 0, 2], np.int32), padding_value=P_(0.))
+    yield "d3d", "MatrixDiagPartV3", dict(input=P_(np.ones((2, 3))), k=P_(0, np.int32), padding_value=P_([0.]))
+    yield "d3e", "MatrixDiagV3", dict(diagonal=P_(np.ones((2, 3))), k=P_([0, 1], np.int32), num_rows=P_(2, np.int32), num_cols=P_(9, np.int32), padding_value=P_(0.))
+    yield "d3f", "MatrixDiagV3", dict(diagonal=P_(np.ones((3, 3))), k=P_([0, 1], np.int32), num_rows=P_(-1, np.int32), num_cols=P_(-1, np.int32), padding_value=P_(0.))
+    yield "d3g", "MatrixSetDiagV3", dict(input=P_(np.ones((3, 3))), diagonal=P_(np.ones((2, 2))), k=P_([0, 1], np.int32))
+    yield "d3h", "MatrixDiagV3", dict(diagonal=P_(np.ones(3)), k=P_(0, np.int32), num_rows=P_(1, np.int32), num_cols=P_(1, np.int32), padding_value=P_(0.))
+    yield "cr", "Cross", dict(a=P_(np.ones(2)), b=P_(np.ones(2)))
+    yield "cr2", "Cross", dict(a=P_(np.ones(3)), b=P_(np.ones((1, 3))))
+    yield "cg", "CholeskyGrad", dict(l=P_(np.ones((2, 3))), grad=P_(np.ones((2, 3))))
+    yield "cg2", "CholeskyGrad", dict(l=P_(np.eye(2)), grad=P_(np.ones((3, 3))))
+    yield "bts", "BandedTriangularSolve", dict(matrix=P_(np.ones((2, 3))), rhs=P_(np.ones((2, 1))))
+    yield "bts2", "BandedTriangularSolve", dict(matrix=P_(np.zeros((2, 3))), rhs=P_(np.ones((3, 1))))
+
+
+@program("Cholesky MatrixInverse MatrixDeterminant LogMatrixDeterminant MatrixSolve MatrixTriangularSolve MatrixSolveLs SelfAdjointEigV2 Eig Svd Qr Lu "
+         "MatrixLogarithm MatrixSquareRoot TridiagonalSolve TridiagonalMatMul MatrixBandPart MatrixDiagPart MatrixDiag MatrixSetDiag "
+         "MatrixDiagPartV3 MatrixDiagV3 MatrixSetDiagV3 Cross CholeskyGrad BandedTriangularSolve")
+def matrices_that_do_not_fit(p):
+    feeds, fetches = [], []
+
+    def fed(value, dtype=np.float32):
+        feeds.append((p.placeholder(f"x{len(feeds)}", dtype), np.array(value, dtype)))
+        return feeds[-1][0]
+
+    for name, op, arguments in misfits(fed):
+        getattr(tf.raw_ops, op)(name=name, **arguments)
+        fetches.append(p.graph.get_tensor_by_name(name + ":0"))
+    for out in fetches:
+        p.run([out], {k: v for k, v in feeds if any(k is x for x in out.op.inputs)})

@@ -2,7 +2,7 @@
 import numpy as np
 import tensorflow as tf
 
-from .table import Call, cases
+from .table import Call, cases, program
 
 F32 = np.float32
 QUANTISED = ["qint8", "quint8", "qint16", "quint16", "qint32"]
@@ -480,3 +480,66 @@ def uniform_conv_hybrid(c):
     yield Call(c.values((2, 3, 6, 5), -9, 9, F32), of((4, 3, 2, 3)), F32(0), I32(-4), padding="VALID", **attrs)
     yield Call(c.values((2, 3, 6, 5), -9, 9, F32), of((4, 3, 2, 3)), *scales_of(c, 3), padding="VALID", rhs_quantization_axis=1, **attrs)
     yield Call(np.zeros((2, 3, 6, 5), F32), of((4, 3, 2, 3)), F32(0.25), I32(-4), padding="VALID", **attrs)
+
+
+def misfits(P_):
+    """Ranges and numbers of bits that do not fit: a name, the op, its arguments; P_ makes values that are fed."""
+    yield "f12", "FakeQuantWithMinMaxVars", dict(inputs=P_([np.nan, np.inf, -np.inf, 5]), min=P_(-1.), max=P_(1.))
+    yield "f13", "FakeQuantWithMinMaxVarsPerChannel", dict(inputs=P_([[1., 2]]), min=P_(0.), max=P_([1., 2]))
+    yield "f15", "FakeQuantWithMinMaxVarsGradient", dict(gradients=P_([1., 2]), inputs=P_([1., 2]), min=P_([0.]), max=P_(1.))
+    yield "f16", "FakeQuantWithMinMaxVarsGradient", dict(gradients=P_([1., 2]), inputs=P_([1., 2]), min=P_(3.), max=P_(1.))
+    yield "q8", "QuantizeAndDequantizeV4", dict(input=P_([1., 2]), input_min=P_(0.), input_max=P_(1.), num_bits=64)
+    yield "q9", "QuantizeAndDequantizeV3", dict(input=P_([1., 2]), input_min=P_(0.), input_max=P_(1.), num_bits=P_(64, np.int32))
+    yield "q10", "QuantizeAndDequantizeV3", dict(input=P_([1., 2]), input_min=P_(0.), input_max=P_(1.), num_bits=P_(64, np.int32), signed_input=False)
+    yield "q11", "QuantizeAndDequantizeV4", dict(input=P_([1., 2]), input_min=P_([0.]), input_max=P_(1.), range_given=True)
+    yield "q12", "QuantizeAndDequantizeV4", dict(input=P_([[1., 2]]), input_min=P_([0., 1, 2]), input_max=P_([1., 2, 3]), axis=1, range_given=True)
+    yield "q13", "QuantizeAndDequantizeV4Grad", dict(gradients=P_([[1., 2]]), input=P_([[1., 2]]), input_min=P_(0.), input_max=P_(1.), axis=1)
+    yield "q14", "QuantizeAndDequantizeV4", dict(input=P_([1., 2]), input_min=P_(3.), input_max=P_(1.), range_given=True)
+    yield "q17", "QuantizeAndDequantizeV4", dict(input=P_([[1., 2]]), input_min=P_([0., 1]), input_max=P_([1., 2]), axis=1, range_given=True)
+    yield "q1", "QuantizeAndDequantizeV2", dict(input=P_([1., 2]), input_min=P_(2.), input_max=P_(1.), range_given=True)
+    yield "q2", "QuantizeAndDequantizeV2", dict(input=P_([1., 2]), input_min=P_([0.]), input_max=P_([1.]), range_given=True)
+    yield "q3", "QuantizeAndDequantizeV2", dict(input=P_([[1., 2]]), input_min=P_([0.]), input_max=P_([1.]), range_given=True, axis=1)
+    yield "q4", "QuantizeAndDequantizeV2", dict(input=P_([[1., 2]]), input_min=P_([0., 1]), input_max=P_([1., 2]), range_given=True, axis=1)
+    yield "q5", "QuantizeAndDequantizeV3", dict(input=P_([1., 2]), input_min=P_(0.), input_max=P_(1.), num_bits=P_(1, np.int32))
+    yield "q7", "QuantizeAndDequantizeV3", dict(input=P_([1., 2]), input_min=P_(0.), input_max=P_(1.), num_bits=P_([8], np.int32))
+    yield "q7b", "QuantizeAndDequantizeV4Grad", dict(gradients=P_([1., 2]), input=P_([1., 2]), input_min=P_([0.]), input_max=P_([1.]))
+    yield "q7c", "QuantizeAndDequantizeV4Grad", dict(gradients=P_([1., 2]), input=P_([1., 2, 3]), input_min=P_(0.), input_max=P_(1.))
+    yield "q7d", "QuantizeAndDequantizeV4", dict(input=P_([1., 2]), input_min=P_([0., 1]), input_max=P_([1., 2]))
+    yield "q7e", "QuantizeAndDequantizeV4", dict(input=P_([[1., 2]]), input_min=P_([0., 1, 2]), input_max=P_([1., 2, 3]), axis=1)
+    yield "q7f", "QuantizeAndDequantizeV4Grad", dict(gradients=P_([[1., 2]]), input=P_([[1., 2]]), input_min=P_([0., 1, 2]), input_max=P_([1., 2, 2]), axis=1)
+    yield "q7g", "QuantizeAndDequantizeV2", dict(input=P_([1., 2]), input_min=P_([]), input_max=P_(1.), range_given=True)
+    yield "q7h", "QuantizeAndDequantizeV2", dict(input=P_([1., 2]), input_min=P_(0.), input_max=P_(1.), num_bits=64)
+    yield "f1", "FakeQuantWithMinMaxVars", dict(inputs=P_([1., 2]), min=P_([0.]), max=P_(1.))
+    yield "f2", "FakeQuantWithMinMaxVars", dict(inputs=P_([1., 2]), min=P_(3.), max=P_(1.))
+    yield "f3", "FakeQuantWithMinMaxVarsPerChannel", dict(inputs=P_([[1., 2]]), min=P_([0.]), max=P_([1.]))
+    yield "f4", "FakeQuantWithMinMaxVarsPerChannel", dict(inputs=P_([[1., 2]]), min=P_([0., 1]), max=P_([1.]))
+    yield "f5", "FakeQuantWithMinMaxVarsGradient", dict(gradients=P_([1.]), inputs=P_([1., 2]), min=P_(0.), max=P_(1.))
+    yield "f6", "FakeQuantWithMinMaxVarsPerChannelGradient", dict(gradients=P_([[1.]]), inputs=P_([[1., 2]]), min=P_([0., 1]), max=P_([1., 2]))
+    yield "f7", "FakeQuantWithMinMaxArgs", dict(inputs=P_([1.]), num_bits=1)
+    yield "f8", "FakeQuantWithMinMaxArgs", dict(inputs=P_([1.]), min=3.0, max=1.0)
+    yield "f9", "FakeQuantWithMinMaxVarsPerChannelGradient", dict(gradients=P_(np.ones((2, 2))), inputs=P_(np.ones((2, 2))), min=P_([0.]), max=P_([1., 2]))
+    yield "f10", "FakeQuantWithMinMaxArgsGradient", dict(gradients=P_([1.]), inputs=P_([1., 2]))
+    yield "f11", "FakeQuantWithMinMaxVars", dict(inputs=P_([1., 2]), min=P_(0.), max=P_(1.), num_bits=17)
+    yield "qv1", "QuantizeV2", dict(input=P_([1., 2]), min_range=P_(3.), max_range=P_(1.), T=tf.quint8)
+    yield "qv2", "QuantizeV2", dict(input=P_([1., 2]), min_range=P_([3.]), max_range=P_(1.), T=tf.quint8)
+    yield "qv3", "QuantizeV2", dict(input=P_([[1., 2]]), min_range=P_([0.]), max_range=P_([1.]), T=tf.quint8, axis=1)
+    yield "qv4", "QuantizeV2", dict(input=P_([[1., 2]]), min_range=P_([0., 1]), max_range=P_([1., 2]), T=tf.quint8, axis=3)
+    yield "qv5", "QuantizeV2", dict(input=P_([1., 2]), min_range=P_([]), max_range=P_([]), T=tf.quint8)
+    yield "qv6", "QuantizeV2", dict(input=P_([1., 2]), min_range=P_(0.), max_range=P_(1.), T=tf.quint8, mode="MIN_COMBINED", round_mode="HALF_TO_EVEN")
+
+
+@program("FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel FakeQuantWithMinMaxVarsGradient QuantizeAndDequantizeV4 QuantizeAndDequantizeV3 "
+         "QuantizeAndDequantizeV4Grad QuantizeAndDequantizeV2 FakeQuantWithMinMaxVarsPerChannelGradient FakeQuantWithMinMaxArgs "
+         "FakeQuantWithMinMaxArgsGradient QuantizeV2")
+def quantised_values_that_do_not_fit(p):
+    feeds, fetches = [], []
+
+    def fed(value, dtype=np.float32):
+        feeds.append((p.placeholder(f"x{len(feeds)}", dtype), np.array(value, dtype)))
+        return feeds[-1][0]
+
+    for name, op, arguments in misfits(fed):
+        getattr(tf.raw_ops, op)(name=name, **arguments)
+        fetches.append(p.graph.get_tensor_by_name(name + ":0"))
+    for out in fetches:
+        p.run([out], {k: v for k, v in feeds if any(k is x for x in out.op.inputs)})

@@ -70,7 +70,7 @@ static Error *fake_init(const Node *node, void *state) {
         return error_invalid("min has to be smaller than max, was: %g >= %g", (double)st->low, (double)st->high);
     }
     if (bits < 2 || bits > 16) {
-        return error_invalid("num_bits must be between 2 and 16, inclusive, got %lld", (long long)bits);
+        return error_invalid("num_bits must be between 2 and 16, inclusive");
     }
     st->least = narrow ? 1 : 0;
     st->most = (float)((1 << bits) - 1);
@@ -91,8 +91,9 @@ static Nudged nudge(const FakeState *st, float low, float high) {
 
 static float fake_one(const Nudged *n, float x) {
     if (n->empty) return 0;
+    if (isnan(x)) return x;
     const float inverse = 1 / n->scale, zero = floorf(-n->low * inverse + 0.5f);
-    float v = fminf(fmaxf(x, n->low), n->high) - n->low;
+    float v = fmaxf(fminf(x, n->high), n->low) - n->low; /* in this order: a range may be upside down */
     return floorf(v * inverse - zero + 0.5f) * n->scale;
 }
 
@@ -103,16 +104,13 @@ static Error *fake_ranges(const KernelContext *k, int first, int64_t *channels) 
     *channels = 1;
     if (st->has_args) return NULL;
     const Tensor *low = k->in[first], *high = k->in[first + 1];
-    if (!st->per_channel) {
-        if (low->shape.rank == 0 && high->shape.rank == 0) return NULL;
-        return error_invalid("`min` and `max` must be rank 0, got shapes %s and %s", shape_text(&low->shape).text,
-                             shape_text(&high->shape).text);
-    }
-    if (x->rank < 1) return error_invalid("`inputs` must have at least rank 1");
-    *channels = x->dims[x->rank - 1];
-    if (low->shape.rank != 1 || high->shape.rank != 1 || low->count != *channels || high->count != *channels) {
-        return error_invalid("min and max must have %lld elements, got shapes %s and %s", (long long)*channels,
-                             shape_text(&low->shape).text, shape_text(&high->shape).text);
+    if (st->per_channel && x->rank < 1) return error_invalid("`inputs` must have at least rank 1");
+    if (st->per_channel) *channels = x->dims[x->rank - 1];
+    for (int i = 0; i < 2; i++) {
+        const Tensor *t = i ? high : low;
+        const char *name = i ? "max" : "min";
+        if (t->shape.rank != st->per_channel) return error_invalid("`%s` must be rank %d but is rank %d", name, st->per_channel, t->shape.rank);
+        if (t->count != *channels) return error_invalid("%s has incorrect size, expected %lld was %lld", name, (long long)*channels, (long long)t->count);
     }
     return NULL;
 }
@@ -143,7 +141,11 @@ static Error *fake_grad(KernelContext *k) {
     const Tensor *dz = k->in[0], *x = k->in[1];
     Error *err = fake_ranges(k, 2, &channels);
     if (err) return err;
-    if (!shape_eq(&dz->shape, &x->shape)) return error_invalid("gradient and input must be the same size");
+    if (!shape_eq(&dz->shape, &x->shape)) {
+        if (!((const FakeState *)k->state)->has_args) return error_invalid("gradient and input must be the same size");
+        return error_invalid("Inputs to operation %.*s of type %.*s must have the same size and shape.  Input 0: %s != input 1: %s", STR_ARG(k->node->name), STR_ARG(k->node->op),
+                             shape_text(&dz->shape).text, shape_text(&x->shape).text);
+    }
     Tensor *dx = kernel_output(k, 0, &x->shape), *d_low = NULL, *d_high = NULL;
     if (dx && k->output_count == 3) {
         d_low = kernel_output(k, 1, &k->in[2]->shape);
@@ -174,9 +176,9 @@ typedef struct RoundState {
     float low, high; /* of the first form */
 } RoundState;
 
-static Error *check_bits(const RoundState *st, int64_t bits) {
+static Error *check_bits(const RoundState *st, int64_t bits, const char *name) {
     if (bits > 0 && bits < (st->is_signed ? 62 : 63)) return NULL;
-    return error_invalid("num_bits is out of range: %lld with `signed_input_` %d", (long long)bits, st->is_signed);
+    return error_invalid("num_bits is out of range: %lld with %s %d", (long long)bits, name, st->is_signed);
 }
 
 static Error *round_init(const Node *node, void *state) {
@@ -193,7 +195,7 @@ static Error *round_init(const Node *node, void *state) {
     if (!err && node_attr(node, "round_mode", &value)) err = node_attr_string(node, "round_mode", &mode);
     if (!err && node_attr(node, "num_bits", &value)) {
         err = node_attr_int(node, "num_bits", &st->bits);
-        if (!err) err = check_bits(st, st->bits);
+        if (!err) err = check_bits(st, st->bits, str_is(node->op, "QuantizeAndDequantize") ? "`signed_input_`" : "signed_input_");
     }
     st->half_up = str_is(mode, "HALF_UP");
     if (!err && st->axis < -1) err = error_invalid("Axis must be at least -1. Found %lld", (long long)st->axis);
@@ -222,10 +224,17 @@ static Error *round_slices(const RoundState *st, const Shape *x, RoundJob *job) 
     return NULL;
 }
 
-/* Inputs `first` and the next: scalars, or one number per slice. */
+/* Inputs `first` and the next: scalars, or one number per slice. V2 and V4 take scalars only; the gradient, whose range is third, has words of its own. */
 static Error *round_ranges(const KernelContext *k, int first, RoundJob *job) {
+    const bool only_scalars = str_is(k->node->op, "QuantizeAndDequantizeV2") || str_is(k->node->op, "QuantizeAndDequantizeV4"), of_gradient = first == 2;
     for (int i = first; i < first + 2; i++) {
         const Tensor *t = k->in[i];
+        const char *name = i == first ? "min" : "max";
+        if (only_scalars && t->shape.rank != 0) return error_invalid("input_%s must be a scalar.", name);
+        if (of_gradient && job->state->axis == -1 && t->shape.rank != 0) return error_invalid("input_%s must be a scalar if axis is unspecified", name);
+        if (of_gradient && job->state->axis != -1 && t->shape.rank != 1) return error_invalid("Shape must be rank 1 for input_%s_tensor when the axis is specified", name);
+        if (of_gradient && job->state->axis != -1 && t->count != job->slices)
+            return error_invalid("%s has incorrect size, expected %lld was %lld", name, (long long)job->slices, (long long)t->count);
         bool fits = job->state->axis == -1 ? t->count == 1 : t->shape.rank == 1 && t->count == job->slices;
         if (!fits) {
             return error_invalid("input_min_tensor has incorrect size, was %lld expected %lld", (long long)t->count,
@@ -244,9 +253,9 @@ static Error *round_run(KernelContext *k, Error *(*loop)(const RoundJob *)) {
     double wide[2] = {(double)st->low, (double)st->high};
     Error *err = round_slices(st, &k->in[0]->shape, &job);
     if (!err && k->input_count == 4) {
-        if (k->in[3]->count != 1) return error_invalid("num_bits must be a scalar");
+        if (k->in[3]->shape.rank != 0) return error_invalid("Invalid shape. The `num_bits` tensor should be a scalar. Got dimensions: %d", k->in[3]->shape.rank);
         job.bits = tensor_i32(k->in[3])[0];
-        err = check_bits(st, job.bits);
+        err = check_bits(st, job.bits, "`signed_input_`");
     }
     if (!err && st->range_given && k->input_count > 1) err = round_ranges(k, 1, &job);
     if (err) return err;

@@ -124,9 +124,13 @@ typedef struct Slices {
     int64_t slices, count, length, distance;
 } Slices;
 
-static Error *slices_of(const QuantizeState *st, const Shape *x, Slices *s) {
+static Error *slices_of(const KernelContext *k, const Shape *x, Slices *s) {
+    const QuantizeState *st = k->state;
     *s = (Slices){1, 1, shape_count(x), 0};
     if (st->axis == -1) return NULL;
+    if (st->axis >= x->rank && str_is(k->node->op, "QuantizeV2"))
+        return error_invalid("Axis is on a zero-based index, so its value must always be less than number of input's dims, but given axis value was %lld and input's dims was %d",
+                             (long long)st->axis, x->rank);
     if (st->axis >= x->rank) {
         return error_invalid("Axis must be less than input dimension(%d). Found %lld", x->rank, (long long)st->axis);
     }
@@ -138,16 +142,24 @@ static Error *slices_of(const QuantizeState *st, const Shape *x, Slices *s) {
     return NULL;
 }
 
-/* One number for each slice, or one in all. */
-static Error *check_ranges(const QuantizeState *st, const Tensor *low, const Tensor *high, int64_t slices) {
-    if (st->axis == -1) {
-        if (low->count == 1 && high->count == 1) return NULL;
-        return error_invalid("min_range and max_range must be scalar, got shapes %s and %s",
-                             shape_text(&low->shape).text, shape_text(&high->shape).text);
+/* One number for each slice, or one in all; each op has its own words. */
+static Error *check_ranges(const KernelContext *k, const Tensor *low, const Tensor *high, int64_t slices) {
+    const QuantizeState *st = k->state;
+    const bool back = str_is(k->node->op, "Dequantize");
+    for (int i = 0; i < 2; i++) {
+        const Tensor *t = i ? high : low;
+        const char *name = i ? "max" : "min";
+        if (t->count == slices && (st->axis == -1 || t->shape.rank == 1)) continue;
+        if (back)
+            return error_invalid("input_%s_tensor must have as many elements as input on the dequantization axis (%lld), got %lld, expected %lld", name, (long long)st->axis, (long long)t->count,
+                                 (long long)slices);
+        if (st->axis == -1) return error_invalid("If axis is not specified, %s_range must contain a single float element, but it contains %lld elements", name, (long long)t->count);
+        return error_invalid(
+            "If axis is specified, %s_range must be a 1-D tensor whose size matches the axis dimension of the input and output tensors, but %s_range is a %d-D tensor of size %lld and "
+            "input's axis dimension is of size %lld",
+            name, name, t->shape.rank, (long long)t->count, (long long)slices);
     }
-    if (low->shape.rank == 1 && high->shape.rank == 1 && low->count == slices && high->count == slices) return NULL;
-    return error_invalid("min_range and max_range must have %lld elements, one for each slice of the axis",
-                         (long long)slices);
+    return NULL;
 }
 
 /* ---- Quantize ---- */
@@ -190,8 +202,8 @@ static Error *quantize(KernelContext *k) {
     const QuantizeState *st = k->state;
     const Tensor *x = k->in[0], *low = k->in[1], *high = k->in[2];
     Slices s;
-    Error *err = slices_of(st, &x->shape, &s);
-    if (!err) err = check_ranges(st, low, high, s.slices);
+    Error *err = slices_of(k, &x->shape, &s);
+    if (!err) err = check_ranges(k, low, high, s.slices);
     if (err) return err;
     Shape ranges = st->axis == -1 ? SHAPE_SCALAR : shape_vector(s.slices);
     Tensor *z = kernel_output(k, 0, &x->shape), *z_low = z ? kernel_output(k, 1, &ranges) : NULL;
@@ -250,8 +262,8 @@ static Error *dequantize(KernelContext *k) {
     const QuantizeState *st = k->state;
     const Tensor *x = k->in[0], *low = k->in[1], *high = k->in[2];
     Slices s;
-    Error *err = slices_of(st, &x->shape, &s);
-    if (!err) err = check_ranges(st, low, high, s.slices);
+    Error *err = slices_of(k, &x->shape, &s);
+    if (!err) err = check_ranges(k, low, high, s.slices);
     if (err) return err;
     Tensor *z = kernel_output(k, 0, &x->shape);
     if (!z) return NULL;
