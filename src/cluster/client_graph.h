@@ -1,5 +1,7 @@
 /* client_graph.h: ClientGraph, one (feeds, fetches, targets): pruned, partitioned, registered at the workers. Immutable. */
 #pragma once
+#include <stdatomic.h>
+
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/refcount.h"
@@ -18,6 +20,7 @@ typedef struct ClientGraph {
     int task_count;
     int part_count;
     int64_t collective_graph_key; /* other than 0: it has collectives, and masters that run the same ones agree on the ids of its steps */
+    _Atomic int64_t runs; /* in sessions that build a cost model; the only field that changes */
     bool *computable; /* partial runs: [fetch * feed_count + feed] fetch needs feed */
 } ClientGraph;
 

@@ -20,7 +20,7 @@ struct GraphRun {
     Executable *executable;
     Cancel cancel;
     StepStats *stats;
-    bool record_partition_graphs, is_partial;
+    bool record_timeline, record_costs, record_partition_graphs, is_partial;
     int64_t step_id;
     GraphRun *active_next, *active_prev; /* in the worker's list of runs under way */
     /* A whole run: what to report. */
@@ -110,6 +110,7 @@ void run_graph_result_clear(RunGraphResult *r) {
     for (int i = 0; i < r->count; i++) tensor_unref(r->values[i]);
     block_free(r->values, sizeof *r->values * (size_t)r->count);
     strbuf_clear(&r->step_stats);
+    strbuf_clear(&r->cost_graph);
     strbuf_clear(&r->partition_graph);
     *r = (RunGraphResult){0};
 }
@@ -149,7 +150,8 @@ static Error *take_values(GraphRun *run, RunGraphResult *result) {
 }
 
 static void collect(GraphRun *run, RunGraphResult *result) {
-    if (run->stats) step_stats_encode(run->stats, &result->step_stats);
+    if (run->record_timeline) step_stats_encode(run->stats, &result->step_stats);
+    if (run->record_costs) executable_cost_graph(run->executable, run->stats, &result->cost_graph);
     if (run->record_partition_graphs) executable_graph_def(run->executable, &result->partition_graph);
 }
 
@@ -186,7 +188,9 @@ static Error *make_run(Worker *w, WorkerSession *s, const RunGraphRequest *reque
     run->entry = step_table_get(w->steps, request->step_id);
     step_entry_set_session(run->entry, s);
     run->record_partition_graphs = request->record_partition_graphs;
-    if (request->record_timeline) run->stats = step_stats_new();
+    run->record_timeline = request->record_timeline;
+    run->record_costs = request->record_costs;
+    if (request->record_timeline || request->record_costs) run->stats = step_stats_new();
     *out = run;
     return NULL;
 }

@@ -61,9 +61,10 @@ static Error *extend(ClientSession *base, Str graph_def) {
     return err;
 }
 
-/* RunMetadata: step_stats=1, partition_graphs=3. */
+/* RunMetadata: step_stats=1, cost_graph=2, partition_graphs=3. */
 static void put_metadata(const RunReply *reply, StrBuf *out) {
     if (reply->step_stats.len) wire_put_bytes(out, 1, strbuf_str(&reply->step_stats));
+    if (reply->cost_graph.len) wire_put_bytes(out, 2, strbuf_str(&reply->cost_graph));
     strbuf_add(out, strbuf_str(&reply->partition_graphs));
 }
 

@@ -142,9 +142,10 @@ static Error *decode_run(const RunMessage *m, Tensor **feeds, RunRequest *out) {
 }
 
 static void add_metadata(Message *m, uint32_t field, const RunReply *reply) {
-    if (!reply->step_stats.len && !reply->partition_graphs.len) return;
+    if (!reply->step_stats.len && !reply->cost_graph.len && !reply->partition_graphs.len) return;
     StrBuf metadata = {0};
     if (reply->step_stats.len) wire_put_bytes(&metadata, 1, strbuf_str(&reply->step_stats));
+    if (reply->cost_graph.len) wire_put_bytes(&metadata, 2, strbuf_str(&reply->cost_graph));
     strbuf_add(&metadata, strbuf_str(&reply->partition_graphs));
     codec_add_bytes(m, field, strbuf_str(&metadata));
     strbuf_clear(&metadata);

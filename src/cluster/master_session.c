@@ -233,6 +233,7 @@ void run_reply_clear(RunReply *reply) {
     for (int i = 0; i < reply->fetch_count; i++) tensor_unref(reply->fetches[i]);
     block_free(reply->fetches, sizeof *reply->fetches * (size_t)reply->fetch_count);
     strbuf_clear(&reply->step_stats);
+    strbuf_clear(&reply->cost_graph);
     strbuf_clear(&reply->partition_graphs);
     *reply = (RunReply){0};
 }
@@ -285,8 +286,20 @@ static void retire_step_id(MasterSession *s, int64_t graph_key, int64_t id, cons
         step_sequence_retire(sequences, graph_key, id);
 }
 
-static StepRound round_of(const ClientGraph *g, const RunRequest *request, ServerCall *call, RunReply *reply) {
+static bool wants_costs(const MasterSession *s) {
+    return s->graph_options && s->graph_options->build_cost_model > 0;
+}
+
+/* Every build_cost_model-th step of a signature, counted after the first ones. */
+static bool is_costed(const MasterSession *s, ClientGraph *g) {
+    if (!wants_costs(s)) return false;
+    int64_t runs = atomic_fetch_add(&g->runs, 1) + 1, every = s->graph_options->build_cost_model;
+    return (runs % every - s->graph_options->build_cost_model_after % every) % every == 0;
+}
+
+static StepRound round_of(const MasterSession *s, ClientGraph *g, const RunRequest *request, ServerCall *call, RunReply *reply) {
     run_reply_init(reply, request->signature.fetch_count);
+    bool costs = is_costed(s, g);
     return (StepRound){
         .send_keys = g->feed_keys,
         .send_values = request->feeds,
@@ -295,10 +308,12 @@ static StepRound round_of(const ClientGraph *g, const RunRequest *request, Serve
         .recv_values = reply->fetches,
         .recv_count = reply->fetch_count,
         .trace = request->trace,
+        .costs = costs,
         .partition_graphs = request->partition_graphs,
         .timeout_ms = request->timeout_ms,
         .call = call,
         .step_stats = request->trace ? &reply->step_stats : NULL,
+        .cost_graph = costs ? &reply->cost_graph : NULL,
         .partition_graph_fields = request->partition_graphs ? &reply->partition_graphs : NULL,
     };
 }
@@ -323,7 +338,7 @@ Error *master_session_run(MasterSession *s, const RunRequest *request, ServerCal
         return err;
     }
     StepRun *step = step_run_new(s, g, id);
-    StepRound round = round_of(g, request, call, reply);
+    StepRound round = round_of(s, g, request, call, reply);
     err = session_add_step(s, step);
     if (err) {
         step_run_free(step);
@@ -353,7 +368,7 @@ static void started_step_ended(void *arg, Error *err) {
 }
 
 bool master_session_start(MasterSession *s, const RunRequest *request, ServerCall *call, RunReply *reply, RunDone *done, void *arg) {
-    if (request->trace || request->partition_graphs || request->timeout_ms > 0 || request->collective_graph_key) return false;
+    if (request->trace || wants_costs(s) || request->partition_graphs || request->timeout_ms > 0 || request->collective_graph_key) return false;
     char room[SIGNATURE_KEY_ROOM];
     StrBuf key = strbuf_in(room, sizeof room);
     signature_key(&request->signature, &key);
@@ -370,7 +385,7 @@ bool master_session_start(MasterSession *s, const RunRequest *request, ServerCal
         step_run_free(step);
         done(arg, err);
     } else {
-        StepRound round = round_of(g, request, call, reply);
+        StepRound round = round_of(s, g, request, call, reply);
         StartedStep *started = block_zeroed(sizeof *started);
         *started = (StartedStep){master_session_ref(s), step, done, arg};
         step_run_start(step, &round, started_step_ended, started);

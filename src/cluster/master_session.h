@@ -32,6 +32,7 @@ typedef struct RunReply {
     Tensor **fetches; /* by signature.fetches; the caller's */
     int fetch_count;
     StrBuf step_stats;       /* serialised StepStats */
+    StrBuf cost_graph;       /* serialised CostGraphDef */
     StrBuf partition_graphs; /* fields of RunMetadata */
 } RunReply;
 

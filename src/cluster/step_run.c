@@ -139,6 +139,7 @@ static void start_remote(StepRun *run, TaskRun *t, const StepRound *round) {
     request.is_partial = round->is_partial;
     request.is_last_partial_run = round->is_last;
     options.record_timeline = round->trace;
+    options.record_costs = round->costs;
     options.record_partition_graphs = round->partition_graphs;
     request.exec_opts = &options;
     Message m = {0};
@@ -157,6 +158,7 @@ static void start_local(StepRun *run, TaskRun *t, const StepRound *round) {
         .recv_keys = round->recv_keys,
         .recv_count = round->recv_count,
         .record_timeline = round->trace,
+        .record_costs = round->costs,
         .record_partition_graphs = round->partition_graphs,
         .is_partial = round->is_partial,
         .is_last_partial = round->is_last,
@@ -219,12 +221,14 @@ static Error *root_error(StepRun *run) {
 static void collect_metadata(TaskRun *t, const StepRound *round) {
     if (t->task == 0) {
         if (round->step_stats) strbuf_add(round->step_stats, strbuf_str(&t->result.step_stats));
+        if (round->cost_graph) strbuf_add(round->cost_graph, strbuf_str(&t->result.cost_graph));
         if (round->partition_graph_fields && t->result.partition_graph.len) wire_put_bytes(round->partition_graph_fields, 3, strbuf_str(&t->result.partition_graph));
         return;
     }
     WireReader r = wire_reader(message_flatten(&t->reply));
     while (wire_next(&r)) {
         if (r.field == 2 && r.type == WIRE_BYTES && round->step_stats) strbuf_add(round->step_stats, r.bytes);
+        if (r.field == 3 && r.type == WIRE_BYTES && round->cost_graph) strbuf_add(round->cost_graph, r.bytes);
         if (r.field == 4 && r.type == WIRE_BYTES && round->partition_graph_fields) wire_put_bytes(round->partition_graph_fields, 3, r.bytes);
     }
 }

@@ -15,10 +15,10 @@ typedef struct StepRound {
     const Str *recv_keys;
     Tensor **recv_values; /* filled, one reference each */
     int recv_count;
-    bool trace, partition_graphs, is_partial, is_last;
+    bool trace, costs, partition_graphs, is_partial, is_last;
     int64_t timeout_ms; /* for step_run_round */
     ServerCall *call; /* (optional) its cancellation cancels the step */
-    StrBuf *step_stats, *partition_graph_fields; /* (optional) */
+    StrBuf *step_stats, *cost_graph, *partition_graph_fields; /* (optional) */
 } StepRound;
 
 StepRun *step_run_new(MasterSession *s, ClientGraph *g, int64_t step_id); /* keeps references to both */

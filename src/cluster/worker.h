@@ -49,7 +49,7 @@ typedef struct RunGraphRequest {
     int send_count;
     const Str *recv_keys; /* copied */
     int recv_count;
-    bool record_timeline, record_partition_graphs;
+    bool record_timeline, record_costs, record_partition_graphs;
     bool is_partial, is_last_partial;
 } RunGraphRequest;
 
@@ -57,6 +57,7 @@ typedef struct RunGraphResult {
     Tensor **values; /* by recv_keys; NULL elements are dead */
     int count;
     StrBuf step_stats;      /* serialised StepStats, when recorded */
+    StrBuf cost_graph;      /* serialised CostGraphDef, when recorded */
     StrBuf partition_graph; /* serialised GraphDef, when recorded */
 } RunGraphResult;
 void run_graph_result_clear(RunGraphResult *r);

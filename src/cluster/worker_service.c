@@ -154,6 +154,7 @@ static void run_graph_reply(RunGraphCall *c, Error *err, RunGraphResult *result)
     } else {
         for (int i = 0; i < result->count; i++) codec_add_named_tensor(&reply, 1, str_of(c->request->recv_key[i]), result->values[i]);
         if (result->step_stats.len) codec_add_bytes(&reply, 2, strbuf_str(&result->step_stats));
+        if (result->cost_graph.len) codec_add_bytes(&reply, 3, strbuf_str(&result->cost_graph));
         if (result->partition_graph.len) codec_add_bytes(&reply, 4, strbuf_str(&result->partition_graph));
     }
     server_call_reply(c->call, &reply);
@@ -221,6 +222,7 @@ static void start_run_graph(void *arg) {
             .recv_keys = recv_keys,
             .recv_count = (int)r->n_recv_key,
             .record_timeline = r->exec_opts && r->exec_opts->record_timeline,
+            .record_costs = r->exec_opts && r->exec_opts->record_costs,
             .record_partition_graphs = r->exec_opts && r->exec_opts->record_partition_graphs,
             .is_partial = r->is_partial,
             .is_last_partial = r->is_last_partial_run,

@@ -9,6 +9,7 @@
 #include "graph/function.h"
 #include "graph/graph_def.h"
 #include "placement/partition.h"
+#include "runtime/cost_graph.h"
 #include "runtime/evaluate.h"
 #include "runtime/function_runtime.h"
 #include "runtime/step_context.h"
@@ -163,6 +164,16 @@ void executable_graph_def(const Executable *e, StrBuf *out) {
     for (int i = 0; i < e->devices->count; i++) names[i] = str_of(e->devices->devices[i]->name);
     /* Messages may be joined end to end: nodes are a repeated field. */
     for (int i = 0; i < e->part_count; i++) graph_export(e->parts[i].kind->graph(e->parts[i].program), &(GraphExport){.device_names = names}, out);
+    free(names);
+}
+
+void executable_cost_graph(const Executable *e, const StepStats *stats, StrBuf *out) {
+    Str *names = xcalloc((size_t)e->devices->count, sizeof *names);
+    for (int i = 0; i < e->devices->count; i++) names[i] = str_of(e->devices->devices[i]->name);
+    size_t count;
+    const NodeTiming *timings = step_stats_timings(stats, &count);
+    int64_t next_id = 0;
+    for (int i = 0; i < e->part_count; i++) cost_graph_encode(e->parts[i].kind->graph(e->parts[i].program), names, timings, count, &next_id, out);
     free(names);
 }
 

@@ -19,6 +19,8 @@ void executable_unref(Executable *e);
 int executable_node_count(const Executable *e);
 /* The graph as it is run, serialised, with full device names. */
 void executable_graph_def(const Executable *e, StrBuf *out);
+/* Its graphs with what their nodes cost in a step that is over: a serialised CostGraphDef. */
+void executable_cost_graph(const Executable *e, const StepStats *stats, StrBuf *out);
 
 typedef struct RunOptions {
     int64_t step_id;

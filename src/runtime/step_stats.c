@@ -57,6 +57,11 @@ int64_t step_stats_forwarded(StepStats *s) {
     return atomic_load(&s->forwarded);
 }
 
+const NodeTiming *step_stats_timings(const StepStats *s, size_t *count) {
+    *count = s->count;
+    return s->timings;
+}
+
 static void encode_node(const NodeTiming *t, StrBuf *out) {
     int64_t length = t->end_ns - t->start_ns;
     int64_t start_us = t->start_ns / 1000;

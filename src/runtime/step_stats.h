@@ -21,5 +21,7 @@ void step_stats_add(StepStats *s, const NodeTiming *t); /* copies the strings */
 /* A kernel put its result into the memory of an input that nobody else needed. */
 void step_stats_add_forwarded(StepStats *s);
 int64_t step_stats_forwarded(StepStats *s); /* how often */
+/* What was added; borrowed, for when the step is over. */
+const NodeTiming *step_stats_timings(const StepStats *s, size_t *count);
 /* Serialised StepStats: one DeviceStepStats for each device. */
 void step_stats_encode(StepStats *s, StrBuf *out);
