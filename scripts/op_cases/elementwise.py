@@ -280,6 +280,30 @@ def debug_identity(c):
     yield Call(c.values((0,)), tensor_name="x:0", device_name="/job:a/task:0", grad=False)
 
 
+@cases("Copy CopyHost", gradient=False)
+def copy(c):
+    yield Call(c.values((2, 3)), tensor_name="x:0", debug_ops_spec=["DebugIdentity;file:///nowhere;0"])
+    yield Call(c.values(()))
+    yield Call(c.values((0, 2)))
+    yield Call(c.values((2,)), debug_ops_spec=["DebugIdentity;file:///nowhere"])
+
+
+@cases("DebugNanCount DebugNumericSummary", gradient=False)
+def debug_counts(c):
+    yield Call(c.values((2, 3)), tensor_name="x:0", device_name="/job:a/task:0")
+    yield Call(c.values(()), tensor_name="x:1")
+    yield Call(c.values(()))
+    yield Call(c.values((0, 2)), tensor_name="x")
+    if c.name in ("float32", "float64"):
+        values = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1, -2, 3.5, np.nan, np.inf], c.T)
+        yield Call(values, tensor_name="x:0")
+        yield Call(np.array([np.nan, np.inf], c.T), tensor_name="x:0")
+    if c.op == "DebugNumericSummary":
+        yield Call(c.values((4,)), lower_bound=-0.5, upper_bound=0.75, mute_if_healthy=True, tensor_name="x:0")
+    yield Call(c.values((2,)), tensor_name="x:y")
+    yield Call(c.values((2,)), tensor_name="x:0:1")
+
+
 @cases("ToBool", types={"T": ["float32", "float64", "int32", "int64", "uint8", "int8", "int16", "bool", "string"]})
 def to_bool(c):
     yield Call(np.zeros((), c.T) if c.name != "string" else np.array(b"", object))

@@ -115,9 +115,9 @@ static void encode_part(const Graph *part, const SessionTasks *t, StrBuf *out) {
     free(names);
 }
 
-static Error *register_local(ClientGraph *cg, WorkerClient *c, Str graph_def, const PassOptions *passes) {
+static Error *register_local(ClientGraph *cg, WorkerClient *c, Str graph_def, const ClientGraphOptions *o) {
     char *handle;
-    Error *err = worker_session_register(c->session, graph_def, passes, &handle);
+    Error *err = worker_session_register(c->session, graph_def, o->passes, o->debug, &handle);
     if (err) return err;
     cg->handles[0] = arena_str(cg->arena, str_of(handle));
     free(handle);
@@ -129,6 +129,7 @@ static void start_register(WorkerCalls *calls, int task, WorkerClient *c, const 
     request.session_handle = (char *)o->session_handle.ptr;
     request.create_worker_session_called = true;
     request.graph_options = o->graph_options;
+    request.debug_options = o->debug;
     request.collective_graph_key = cg->collective_graph_key;
     Pb__ConfigProtoExperimental experimental = PB__CONFIG_PROTO_EXPERIMENTAL__INIT;
     Pb__ConfigProto config = PB__CONFIG_PROTO__INIT;
@@ -159,7 +160,7 @@ static Error *register_parts(ClientGraph *cg, Graph **parts, const ClientGraphOp
         StrBuf graph_def = {0};
         encode_part(parts[i], t, &graph_def);
         if (i == 0)
-            err = register_local(cg, &t->tasks[0], strbuf_str(&graph_def), o->passes);
+            err = register_local(cg, &t->tasks[0], strbuf_str(&graph_def), o);
         else
             start_register(calls, i, &t->tasks[i], cg, o, &graph_def);
         strbuf_clear(&graph_def);
@@ -207,7 +208,7 @@ Error *client_graph_build(Graph *placed, const RunSignature *signature, Str key,
     Error *err = graph_prune(placed, signature, &t->client, &pruned);
     if (!err && o->partial) find_needs(cg, pruned);
     if (!err) cg->collective_graph_key = collective_key(pruned);
-    if (!err && is_split(pruned, t)) err = optimize(pruned, o);
+    if (!err && !o->debug && is_split(pruned, t)) err = optimize(pruned, o);
     PartitionOptions options = {.devices = t->partition, .device_count = t->device_count, .task_count = t->task_count,
                                 .bfloat16_edges = o->bfloat16_edges, .edge_count = &t->edge_count};
     if (!err) err = graph_partition(pruned, &options, parts);
@@ -220,6 +221,22 @@ Error *client_graph_build(Graph *placed, const RunSignature *signature, Str key,
     else
         *out = cg;
     return err;
+}
+
+void client_graph_deregister(ClientGraph *g, const ClientGraphOptions *o) {
+    enum { WAIT_MS = 10000 };
+    for (int i = 0; i < g->task_count; i++) {
+        if (!g->handles[i].ptr) continue;
+        if (i == 0) {
+            error_free(worker_session_deregister(o->tasks->tasks[0].session, g->handles[0]));
+            continue;
+        }
+        Pb__DeregisterGraphRequest request = PB__DEREGISTER_GRAPH_REQUEST__INIT;
+        request.session_handle = (char *)o->session_handle.ptr;
+        request.graph_handle = (char *)g->handles[i].ptr;
+        request.create_worker_session_called = true;
+        worker_client_post(&o->tasks->tasks[i], "DeregisterGraph", &request.base, WAIT_MS);
+    }
 }
 
 void client_graph_unref(ClientGraph *g) {

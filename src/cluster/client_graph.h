@@ -29,6 +29,7 @@ typedef struct ClientGraphOptions {
     Str session_handle;
     Cancel *stop; /* ends the wait for the workers */
     bool bfloat16_edges;
+    Pb__DebugOptions *debug; /* (optional) what a debugger wants to see; then nothing is optimized */
     const PassOptions *passes;
     Pb__GraphOptions *graph_options; /* (optional) for the workers */
     const char *group_leader; /* of collectives, for the workers; "": not said */
@@ -36,6 +37,8 @@ typedef struct ClientGraphOptions {
 } ClientGraphOptions;
 
 Error *client_graph_build(Graph *placed, const RunSignature *signature, Str key, const ClientGraphOptions *o, ClientGraph **out) MUST_CHECK;
+/* The tasks forget it: it will not be run again. */
+void client_graph_deregister(ClientGraph *g, const ClientGraphOptions *o);
 void client_graph_unref(ClientGraph *g);
 enum { SIGNATURE_KEY_ROOM = 1024 }; /* enough for most keys */
 void signature_key(const RunSignature *s, StrBuf *out);

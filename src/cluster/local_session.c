@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "cluster/client_session_internal.h"
+#include "cluster/debug.h"
 #include "cluster/master.h"
 #include "cluster/server.h"
 #include "proto/wire.h"
@@ -73,6 +74,7 @@ static Error *read_options(Str bytes, RunRequest *request) {
     if (!options) return error_invalid("Unparseable RunOptions proto");
     request->trace = options->trace_level > 0;
     request->partition_graphs = options->output_partition_graphs;
+    request->debug_options = debug_options_of(bytes);
     if (options->timeout_in_ms) request->timeout_ms = options->timeout_in_ms;
     pb__run_options__free_unpacked(options, NULL);
     return NULL;

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "cluster/codec.h"
+#include "cluster/debug.h"
 #include "cluster/master.h"
 #include "cluster/run_message.h"
 #include "cluster/services.h"
@@ -124,6 +125,7 @@ static Error *decode_options(Str bytes, RunRequest *out) {
     out->trace = options->trace_level > 0;
     out->partition_graphs = options->output_partition_graphs;
     out->timeout_ms = options->timeout_in_ms;
+    out->debug_options = debug_options_of(bytes);
     if (options->experimental) out->collective_graph_key = options->experimental->collective_graph_key;
     pb__run_options__free_unpacked(options, NULL);
     return NULL;

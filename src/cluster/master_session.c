@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/thread.h"
 #include "cluster/codec.h"
+#include "cluster/debug.h"
 #include "cluster/master_session_internal.h"
 #include "cluster/pass_config.h"
 #include "cluster/random_id.h"
@@ -33,6 +34,7 @@ void master_session_unref(MasterSession *s) {
     graph_free(s->placed);
     graph_free(s->source);
     if (s->graph_options) pb__graph_options__free_unpacked(s->graph_options, NULL);
+    strmap_clear(&s->watched_signatures);
     function_library_free(s->functions);
     pthread_mutex_destroy(&s->build_mutex);
     pthread_mutex_destroy(&s->mutex);
@@ -152,9 +154,13 @@ static ClientGraph *find_client_graph(MasterSession *s, Str key) {
     return g;
 }
 
+static ClientGraphOptions graph_options(MasterSession *s, bool partial, Pb__DebugOptions *debug) {
+    return (ClientGraphOptions){.tasks = &s->tasks, .session_handle = str_of(s->handle), .stop = master_options(s->master)->stop, .bfloat16_edges = s->bfloat16_edges,
+                                .partial = partial, .passes = &s->passes, .graph_options = s->graph_options, .group_leader = s->group_leader, .debug = debug};
+}
+
 static Error *build_client_graph(MasterSession *s, const RunSignature *signature, Str key, bool partial, ClientGraph **out) {
-    ClientGraphOptions options = {.tasks = &s->tasks, .session_handle = str_of(s->handle), .stop = master_options(s->master)->stop, .bfloat16_edges = s->bfloat16_edges,
-                                  .partial = partial, .passes = &s->passes, .graph_options = s->graph_options, .group_leader = s->group_leader};
+    ClientGraphOptions options = graph_options(s, partial, NULL);
     pthread_mutex_lock(&s->build_mutex);
     *out = find_client_graph(s, key); /* another thread may have been faster */
     Error *err = NULL;
@@ -326,17 +332,11 @@ static void end_step(MasterSession *s, StepRun *step) {
     step_run_free(step);
 }
 
-Error *master_session_run(MasterSession *s, const RunRequest *request, ServerCall *call, RunReply *reply) {
-    ClientGraph *g;
+static Error *run_graph(MasterSession *s, ClientGraph *g, const RunRequest *request, ServerCall *call, RunReply *reply) {
     int64_t id = 0;
-    Error *err = session_graph_for(s, &request->signature, false, &g);
-    if (err) return err;
     int64_t graph_key = request->collective_graph_key ? request->collective_graph_key : g->collective_graph_key;
-    err = next_step_id(s, graph_key, &id);
-    if (err) {
-        client_graph_unref(g);
-        return err;
-    }
+    Error *err = next_step_id(s, graph_key, &id);
+    if (err) return err;
     StepRun *step = step_run_new(s, g, id);
     StepRound round = round_of(s, g, request, call, reply);
     err = session_add_step(s, step);
@@ -347,6 +347,46 @@ Error *master_session_run(MasterSession *s, const RunRequest *request, ServerCal
         retire_step_id(s, graph_key, id, err);
         end_step(s, step);
     }
+    return err;
+}
+
+/* A graph for this run alone: a debugger wants to see something else of every run. */
+static Error *run_watched(MasterSession *s, const RunRequest *request, Pb__DebugOptions *debug, ServerCall *call, RunReply *reply) {
+    ClientGraph *g = NULL;
+    ClientGraphOptions options = graph_options(s, false, debug);
+    StrBuf key = {0};
+    signature_key(&request->signature, &key);
+    pthread_mutex_lock(&s->build_mutex);
+    int64_t run = s->watched_runs++;
+    int64_t *same = strmap_get(&s->watched_signatures, strbuf_str(&key));
+    if (!same) {
+        same = arena_calloc(s->source->arena, 1, sizeof *same);
+        strmap_put(&s->watched_signatures, arena_str(s->source->arena, strbuf_str(&key)), same);
+    }
+    Error *err = debug_publish_run(debug, &request->signature, run, (*same)++);
+    if (!err) err = client_graph_build(s->placed, &request->signature, strbuf_str(&key), &options, &g);
+    pthread_mutex_unlock(&s->build_mutex);
+    strbuf_clear(&key);
+    if (err) return err;
+    err = run_graph(s, g, request, call, reply);
+    client_graph_deregister(g, &options);
+    client_graph_unref(g);
+    return err;
+}
+
+Error *master_session_run(MasterSession *s, const RunRequest *request, ServerCall *call, RunReply *reply) {
+    if (request->debug_options.len) {
+        Pb__DebugOptions *debug = pb__debug_options__unpack(NULL, request->debug_options.len, (const uint8_t *)request->debug_options.ptr);
+        if (!debug) return error_invalid("Malformed DebugOptions");
+        bool is_watched = debug->n_debug_tensor_watch_opts > 0;
+        Error *err = is_watched ? run_watched(s, request, debug, call, reply) : NULL;
+        pb__debug_options__free_unpacked(debug, NULL);
+        if (is_watched) return err;
+    }
+    ClientGraph *g;
+    Error *err = session_graph_for(s, &request->signature, false, &g);
+    if (err) return err;
+    err = run_graph(s, g, request, call, reply);
     client_graph_unref(g);
     return err;
 }
@@ -368,7 +408,7 @@ static void started_step_ended(void *arg, Error *err) {
 }
 
 bool master_session_start(MasterSession *s, const RunRequest *request, ServerCall *call, RunReply *reply, RunDone *done, void *arg) {
-    if (request->trace || wants_costs(s) || request->partition_graphs || request->timeout_ms > 0 || request->collective_graph_key) return false;
+    if (request->trace || request->debug_options.len || wants_costs(s) || request->partition_graphs || request->timeout_ms > 0 || request->collective_graph_key) return false;
     char room[SIGNATURE_KEY_ROOM];
     StrBuf key = strbuf_in(room, sizeof room);
     signature_key(&request->signature, &key);

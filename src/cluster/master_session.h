@@ -24,6 +24,7 @@ typedef struct RunRequest {
     RunSignature signature;
     Tensor *const *feeds; /* by signature.feeds */
     bool trace, partition_graphs;
+    Str debug_options; /* serialised DebugOptions; "": none */
     int64_t timeout_ms; /* 0: none */
     int64_t collective_graph_key; /* other than 0: masters agree on the id of the step */
 } RunRequest;

@@ -38,7 +38,9 @@ struct MasterSession {
     PassOptions passes;
     Pb__GraphOptions *graph_options; /* of the client, for the workers; NULL: none */
 
-    pthread_mutex_t build_mutex; /* guards the graphs: one is extended or compiled at a time */
+    pthread_mutex_t build_mutex; /* guards the graphs: one is extended or compiled at a time; and what a debugger has seen */
+    int64_t watched_runs;
+    StrMap watched_signatures; /* key -> int64_t, how often */
     Graph *source;               /* as the client sent it */
     Graph *placed;               /* lowered and placed */
     FunctionLibrary *functions;

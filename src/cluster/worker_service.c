@@ -92,7 +92,7 @@ static void register_graph(void *arg, ServerCall *call) {
     PassOptions passes = pass_options_read(request->graph_options);
     const Pb__ConfigProto *config = request->config_proto;
     if (!err && config && config->experimental) worker_session_set_leader(session, str_of(config->experimental->collective_group_leader));
-    if (!err) err = worker_session_register(session, codec_str(request->graph_def), &passes, &handle);
+    if (!err) err = worker_session_register(session, codec_str(request->graph_def), &passes, request->debug_options, &handle);
     if (err) {
         server_call_fail(call, err);
     } else {

@@ -7,6 +7,7 @@
 #include "base/hashmap.h"
 #include "base/memory.h"
 #include "cluster/collective_link.h"
+#include "cluster/debug.h"
 #include "collective/session.h"
 
 typedef struct Registered {
@@ -131,9 +132,10 @@ GroupTable *worker_session_groups(const WorkerSession *s) {
     return s->groups;
 }
 
-Error *worker_session_register(WorkerSession *s, Str graph_def, const PassOptions *passes, char **graph_handle) {
+Error *worker_session_register(WorkerSession *s, Str graph_def, const PassOptions *passes, const Pb__DebugOptions *debug, char **graph_handle) {
     Registered *r = xcalloc(1, sizeof *r);
-    Error *err = executable_new(graph_def, passes, session_devices(s->state), s->state, &r->executable);
+    Error *err = debug ? debug_executable(graph_def, debug, session_devices(s->state), s->state, &r->executable)
+                       : executable_new(graph_def, passes, session_devices(s->state), s->state, &r->executable);
     if (err) {
         free(r);
         return err;

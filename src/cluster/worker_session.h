@@ -4,6 +4,7 @@
 #include "cluster/peers.h"
 #include "cluster/spec.h"
 #include "collective/group_table.h"
+#include "proto/config.pb-c.h"
 #include "runtime/executable.h"
 
 typedef struct WorkerSession WorkerSession;
@@ -37,7 +38,8 @@ Str worker_session_leader(WorkerSession *s);
 Error *worker_session_leader_channel(WorkerSession *s, Channel **out) MUST_CHECK; /* borrowed; NULL: this task is the leader */
 GroupTable *worker_session_groups(const WorkerSession *s);
 
-Error *worker_session_register(WorkerSession *s, Str graph_def, const PassOptions *passes, char **graph_handle) MUST_CHECK; /* malloced */
+/* debug (optional): what a debugger wants to see of it. */
+Error *worker_session_register(WorkerSession *s, Str graph_def, const PassOptions *passes, const Pb__DebugOptions *debug, char **graph_handle) MUST_CHECK; /* malloced */
 Error *worker_session_deregister(WorkerSession *s, Str graph_handle) MUST_CHECK;
 Executable *worker_session_graph(WorkerSession *s, Str graph_handle); /* a reference; NULL when unknown */
 int worker_session_graph_count(WorkerSession *s);

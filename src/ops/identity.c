@@ -13,8 +13,6 @@ const OpDef identity_ops[] = {
     {"XlaClusterOutput", "input: T -> outputs: T", "T: type", 0},
     {"MakeWeakResourceHandle", "handle: resource -> dup: resource", "", OP_STATEFUL},
     {"_EagerConst", "input: T -> output: T", "T: type", 0},
-    {"DebugIdentity", "input: T -> output: T",
-     "T: type; device_name: string = ''; tensor_name: string = ''; debug_urls: list(string) = []; gated_grpc: bool = false", OP_UNINITIALIZED_INPUT},
     {0},
 };
 
@@ -47,6 +45,5 @@ const KernelDef identity_cpu[] = {
     {"XlaClusterOutput", .run = run_forward},       /* nothing is compiled here: the cluster is the nodes themselves */
     {"MakeWeakResourceHandle", .run = run_forward}, /* what a step holds stays until its end in either case */
     {"_EagerConst", .run = run_forward},
-    {"DebugIdentity", .run = run_forward},
     {0},
 };

@@ -41,6 +41,7 @@
     ROW(save_v1) \
     ROW(files) \
     ROW(debug) \
+    ROW(debug_watch) \
     ROW(summary) \
     ROW(string_ops) \
     ROW(string_hash) \

@@ -118,18 +118,31 @@ Error *executable_from_graph(Graph *take, const PassOptions *passes, const Devic
     return err;
 }
 
+static Error *watch(Graph *g, const DebugWatch *watches, int watch_count, const DeviceSet *devices) {
+    Str *names = xcalloc((size_t)devices->count, sizeof *names);
+    for (int i = 0; i < devices->count; i++) names[i] = str_of(devices->devices[i]->name);
+    Error *err = graph_watch(g, watches, watch_count, names);
+    free(names);
+    return err;
+}
+
 Error *executable_new(Str graph_def, const PassOptions *passes, const DeviceSet *devices, SessionState *session, Executable **out) {
+    return executable_new_watched(graph_def, NULL, 0, passes, devices, session, out);
+}
+
+Error *executable_new_watched(Str graph_def, const DebugWatch *watches, int watch_count, const PassOptions *passes, const DeviceSet *devices, SessionState *session, Executable **out) {
     Graph *g = graph_new();
     FunctionLibrary *lib = function_library_new();
     g->functions = lib;
     Error *err = graph_import(g, graph_def);
     if (!err) err = place_by_name(g, devices);
+    if (!err && watch_count) err = watch(g, watches, watch_count, devices);
     if (err) {
         graph_free(g);
         function_library_free(lib);
         return err;
     }
-    err = executable_from_graph(g, passes, devices, session, out);
+    err = executable_from_graph(g, watch_count ? &(PassOptions){.disabled = PASS_ALL} : passes, devices, session, out);
     if (err)
         function_library_free(lib);
     else

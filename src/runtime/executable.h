@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/threadpool.h"
 #include "passes/pass.h"
+#include "placement/debug_nodes.h"
 #include "runtime/plan.h"
 #include "runtime/rendezvous.h"
 #include "runtime/step.h"
@@ -11,6 +12,8 @@ typedef struct Executable Executable;
 
 /* The graph is optimized as `passes` say (borrowed for the call), so are the functions it calls later.
  * From a GraphDef whose nodes name full devices of `devices` (an empty name: the first one). Shared by reference: steps hold one. */
+/* watches (optional): outputs that a debugger looks at; the graph then stays as it is but for the nodes that look. */
+Error *executable_new_watched(Str graph_def, const DebugWatch *watches, int watch_count, const PassOptions *passes, const DeviceSet *devices, SessionState *session, Executable **out) MUST_CHECK;
 Error *executable_new(Str graph_def, const PassOptions *passes, const DeviceSet *devices, SessionState *session, Executable **out) MUST_CHECK;
 /* From a placed graph, taken over also on error; its function library stays the caller's and must live on. */
 Error *executable_from_graph(Graph *take, const PassOptions *passes, const DeviceSet *devices, SessionState *session, Executable **out) MUST_CHECK;
