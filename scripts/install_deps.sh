@@ -31,7 +31,7 @@ missing_packages() {
 check_without_dpkg() {
     local what bad=""
     for what in gcc make pkg-config protoc protoc-c; do command -v "$what" >/dev/null || bad="$bad $what"; done
-    for what in libnghttp2 libuv libprotobuf-c zlib libcjson libpng libjpeg icu-uc; do pkg-config --exists "$what" 2>/dev/null || bad="$bad $what"; done
+    for what in libnghttp2 libuv libprotobuf-c zlib libcjson libpng libjpeg icu-uc sqlite3; do pkg-config --exists "$what" 2>/dev/null || bad="$bad $what"; done
     [ -z "$bad" ] || die "missing:$bad. On Debian these come from: $*"
 }
 
