@@ -335,7 +335,7 @@ def test_partial_runs_and_callables_that_are_wrong(task):
     one = tensor(float_val=[1.0])
     with task.session(*nodes) as handle:
         check(task.call("MasterService/PartialRunSetup", message(_1=handle, _3="nope:0")), NOT_FOUND, "nope")
-        check(task.call("MasterService/RunStep", message(_1=handle, _3="y:0", _6="17")), INVALID, "17")
+        check(task.call("MasterService/RunStep", message(_1=handle, _3="y:0", _6="17")), INVALID, "Must run PartialRunSetup")
         setup = task.call("MasterService/PartialRunSetup", message(_1=handle, _2="x:0", _3="y:0"))
         check(setup, OK)
         part = wire.read(setup.body)[1][0]
