@@ -535,6 +535,12 @@ def unravel_index(c):
     yield Call(np.array([2], t), np.array(4, t))
 
 
+@cases("DebugGradientIdentity", gradient=False)
+def debug_identity(c):
+    for shape in ((), (2, 3), (0,)):
+        yield Call(c.values(shape))
+
+
 @cases("IdentityN")
 def identity_n(c):
     yield Call([np.float32(1), c.ints((2,)), np.array([b"a"], object)])

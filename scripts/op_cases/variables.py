@@ -55,7 +55,7 @@ def count_up_to(c):
     yield Call(np.array([1], c.T), limit=5)
 
 
-@cases("RefIdentity DisableCopyOnRead", gradient=False)
+@cases("RefIdentity DisableCopyOnRead DebugGradientRefIdentity", gradient=False)
 def ref_identity(c):
     yield Call(c.values((2, 3)))
 

@@ -1,10 +1,10 @@
 /* composite_tensor.c: composite tensors as variants: their tensors, and a serialised CompositeTensorVariantMetadata that says of which class they are. */
 #include "ops/composite_tensor.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "ops/elements.h"
 #include "ops/op_list.h"
 #include "proto/wire.h"
 
@@ -115,18 +115,6 @@ static Error *run_from(KernelContext *k) {
     Tensor *out = kernel_output(k, 0, &SHAPE_SCALAR);
     if (out) tensor_variants(out)[0] = (Variant){&composite_type, composite_new(s->metadata, s->class_id, k->in, k->input_count)};
     return NULL;
-}
-
-typedef struct TypeText {
-    char text[32];
-} TypeText;
-
-/* "DT_FLOAT" */
-static TypeText type_text(DataType t) {
-    TypeText out = {"DT_"};
-    const char *name = dtype_name(t);
-    for (size_t i = 0; name[i] && i + 4 < sizeof out.text; i++) out.text[3 + i] = (char)toupper((unsigned char)name[i]);
-    return out;
 }
 
 static Error *run_to(KernelContext *k) {

@@ -1,6 +1,7 @@
 /* elements.c: how array ops copy, compute with and index elements; variables as inputs of ops. */
 #include "ops/elements.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -111,6 +112,13 @@ Error *element_scalar_int(KernelContext *k, int input, const char *what, int64_t
     Error *err = require_integers(t, what);
     if (!err) *out = index_at(t, 0);
     return err;
+}
+
+TypeText type_text(DataType t) {
+    TypeText out = {"DT_"};
+    const char *name = dtype_name(t);
+    for (size_t i = 0; name[i] && i + 4 < sizeof out.text; i++) out.text[3 + i] = (char)toupper((unsigned char)name[i]);
+    return out;
 }
 
 ShapeText shape_text(const Shape *s) {

@@ -28,6 +28,11 @@ typedef struct ShapeText {
     char text[256];
 } ShapeText;
 ShapeText shape_text(const Shape *s);
+/* "DT_FLOAT", for messages. */
+typedef struct TypeText {
+    char text[32];
+} TypeText;
+TypeText type_text(DataType t);
 
 /* The variable that input i means, a reference or a handle, with a reference of its own; resource_unref(&v->base). */
 Error *kernel_variable(KernelContext *k, int i, Variable **out) MUST_CHECK;

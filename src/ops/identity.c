@@ -13,6 +13,8 @@ const OpDef identity_ops[] = {
     {"XlaClusterOutput", "input: T -> outputs: T", "T: type", 0},
     {"MakeWeakResourceHandle", "handle: resource -> dup: resource", "", OP_STATEFUL},
     {"_EagerConst", "input: T -> output: T", "T: type", 0},
+    {"DebugGradientIdentity", "input: T -> output: T", "T: type", OP_UNINITIALIZED_INPUT},
+    {"DebugGradientRefIdentity", "input: Ref(T) -> output: Ref(T)", "T: type", OP_UNINITIALIZED_INPUT},
     {0},
 };
 
@@ -45,5 +47,7 @@ const KernelDef identity_cpu[] = {
     {"XlaClusterOutput", .run = run_forward},       /* nothing is compiled here: the cluster is the nodes themselves */
     {"MakeWeakResourceHandle", .run = run_forward}, /* what a step holds stays until its end in either case */
     {"_EagerConst", .run = run_forward},
+    {"DebugGradientIdentity", .run = run_forward},
+    {"DebugGradientRefIdentity", .run = run_forward, .flags = KERNEL_REFS},
     {0},
 };

@@ -116,6 +116,8 @@
     ROW(lrn) \
     ROW(lookup) \
     ROW(parse_example) \
+    ROW(decode_proto) \
+    ROW(encode_proto) \
     ROW(einsum) \
     ROW(decode) \
     ROW(candidate_sampler) \

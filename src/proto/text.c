@@ -260,6 +260,7 @@ static Error *read_real(TextReader *r, const ProtobufCFieldDescriptor *f, StrBuf
     return NULL;
 }
 
+/* How whole numbers of each kind are read and written. */
 static Error *read_whole(TextReader *r, const ProtobufCFieldDescriptor *f, StrBuf *out) {
     uint64_t v = 0;
     Error *err = NULL;
@@ -271,22 +272,41 @@ static Error *read_whole(TextReader *r, const ProtobufCFieldDescriptor *f, StrBu
             err = take_enum(r, f->descriptor, &v);
             break;
         case PROTOBUF_C_TYPE_UINT32:
+        case PROTOBUF_C_TYPE_FIXED32:
             err = take_integer(r, 32, false, &v);
             break;
         case PROTOBUF_C_TYPE_UINT64:
+        case PROTOBUF_C_TYPE_FIXED64:
             err = take_integer(r, 64, false, &v);
             break;
         case PROTOBUF_C_TYPE_INT32:
+        case PROTOBUF_C_TYPE_SINT32:
+        case PROTOBUF_C_TYPE_SFIXED32:
             err = take_integer(r, 32, true, &v);
             break;
-        case PROTOBUF_C_TYPE_INT64:
+        default:
             err = take_integer(r, 64, true, &v);
             break;
-        default: /* no message of model.proto has another kind */
-            return wrong(r, "a field of this kind cannot be read");
     }
-    if (!err) wire_put_uint(out, f->id, v);
-    return err;
+    if (err) return err;
+    switch (f->type) {
+        case PROTOBUF_C_TYPE_FIXED32:
+        case PROTOBUF_C_TYPE_SFIXED32:
+            wire_put_fixed32(out, f->id, (uint32_t)v);
+            break;
+        case PROTOBUF_C_TYPE_FIXED64:
+        case PROTOBUF_C_TYPE_SFIXED64:
+            wire_put_fixed64(out, f->id, v);
+            break;
+        case PROTOBUF_C_TYPE_SINT32:
+        case PROTOBUF_C_TYPE_SINT64:
+            wire_put_uint(out, f->id, v << 1 ^ (v >> 63 ? UINT64_MAX : 0));
+            break;
+        default:
+            wire_put_uint(out, f->id, v);
+            break;
+    }
+    return NULL;
 }
 
 static Error *read_value(TextReader *r, const ProtobufCFieldDescriptor *f, StrBuf *out) {

@@ -508,6 +508,8 @@ const ShapeRow array_rules[] = {
     {"GuaranteeConst", rule_identity, 0},
     {"_ParallelConcatStart", 0, "-> @shape"},
     {"_ParallelConcatUpdate", rule_same, 0},
+    {"DebugGradientIdentity", rule_same, 0},
+    {"DebugGradientRefIdentity", rule_same, 0},
     {"Identity", rule_identity, 0},
     {"MakeWeakResourceHandle", rule_scalar, 0},
     {"XlaClusterOutput", rule_same, 0},

@@ -175,10 +175,24 @@ static void mfcc(ShapeContext *c) {
     ctx_out(c, 0, (PartialShape){3, {in.dims[0], in.dims[1], ctx_attr_int(c, "dct_coefficient_count")}});
 }
 
+/* A row of values, as many as the fullest message has, for each message. */
+static void decode_proto(ShapeContext *c) {
+    ctx_out(c, 0, ctx_concat(c, c->in[0], shape_vector(c->out_count - 1)));
+    for (int i = 1; i < c->out_count; i++) ctx_out(c, i, ctx_concat(c, c->in[0], shape_vector(DIM_UNKNOWN)));
+}
+
+static void encode_proto(ShapeContext *c) {
+    PartialShape messages = SHAPE_UNKNOWN;
+    for (int i = c->in_count - 1; i > 0; i--) messages = ctx_merge(c, ctx_sub(c, ctx_rank_at_least(c, c->in[i], 2), 0, -1), messages);
+    ctx_out(c, 0, messages);
+}
+
 const ShapeRow parse_rules[] = {
     {"AudioSpectrogram", audio_spectrogram, 0},
     {"DecodeJSONExample", rule_same, 0},
+    {"DecodeProtoV2", decode_proto, 0},
     {"DecodeWav", decode_wav, 0},
+    {"EncodeProto", encode_proto, 0},
     {"EncodeWav", 0, "[?,?] [] -> []"},
     {"Mfcc", mfcc, 0},
     {"ParseExample", parse_example, 0},

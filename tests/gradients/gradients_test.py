@@ -64,6 +64,8 @@ UNTRIED = {
     "BatchNormWithGlobalNormalization": "not in graphs of this version of TensorFlow",
     "XlaClusterOutput": "TensorFlow has no CPU kernel",
     "CTCLossV2": "TensorFlow has no CPU kernel",
+    "DebugGradientIdentity": "TensorFlow's gradient tells it to a debugger that knows the node by its name",
+    "DebugGradientRefIdentity": "TensorFlow's gradient tells it to a debugger that knows the node by its name",
     "IRFFT3D": "TensorFlow has no gradient",
     "QuantizeAndDequantize": "not in graphs of this version of TensorFlow",
     "QuantizeAndDequantizeV4Grad": "TensorFlow's gradient of it is for another op's inputs",
