@@ -360,12 +360,25 @@ def misfits(I, V):
     yield "ser2", "SerializeSparse", dict(sparse_indices=I([0, 0]), sparse_values=V([1.]), sparse_shape=I([2, 3]))
     yield "ser3", "SerializeManySparse", dict(sparse_indices=I([[5, 0]]), sparse_values=V([1.]), sparse_shape=I([2, 3]))
     yield "ser4", "SerializeManySparse", dict(sparse_indices=I([[0]]), sparse_values=V([1.]), sparse_shape=I([2]))
+    ends = dict(set1_indices=I([[0, 0]]), set1_values=I([1]))
+    two = dict(set2_indices=I([[0, 0]]), set2_values=I([1]), set_operation="union")
+    yield "set1", "SparseToSparseSetOperation", dict(set1_shape=I([2, 3]), set2_shape=I([3, 3]), **ends, **two)
+    yield "set2", "SparseToSparseSetOperation", dict(set1_shape=I([2]), set2_shape=I([3, 3]), **ends, **two)
+    yield "set10", "SetSize", dict(set_indices=I([[0]]), set_values=I([1]), set_shape=I([2]))
+    truth = dict(truth_indices=I([[0, 0]]), truth_values=I([1]), truth_shape=I([1, 2]))
+    yield "ed3", "EditDistance", dict(hypothesis_indices=I([[0, 0]]), hypothesis_values=I([1, 2]), hypothesis_shape=I([1, 2]), **truth)
+    none = dict(weights=I([]), binary_output=False)
+    yield "cnt1", "SparseCountSparseOutput", dict(indices=I([[0, 0]]), values=I([1, 2]), dense_shape=I([2, 3]), **none)
+    yield "cnt4", "SparseCountSparseOutput", dict(indices=I([[5, 0]]), values=I([1]), dense_shape=I([2, 3]), **none)
+    yield "sred3", "SparseReduceSum", dict(input_indices=I([0]), input_values=V([1.]), input_shape=I([2]), reduction_axes=tf.constant([0]))
+    yield "sred4", "SparseReduceSum", dict(input_indices=I([[0]]), input_values=V([1.]), input_shape=I([[2]]), reduction_axes=tf.constant([0]))
+    yield "sred5", "SparseReduceSum", dict(input_indices=I([[0, 0]]), input_values=V([[1.]]), input_shape=I([2, 3]), reduction_axes=tf.constant([0]))
     yield "des1", "DeserializeManySparse", dict(serialized_sparse=tf.constant([[b"a", b"b", b"c"]]), dtype=tf.float32)
     yield "des3", "DeserializeSparse", dict(serialized_sparse=tf.constant([b"a", b"b", b"c"]), dtype=tf.float32)
 
 
 @program("SparseToDense SparseConcat SparseAdd SparseAddGrad SparseTensorDenseMatMul SparseReshape SparseFillEmptyRows SparseReduceSum SparseSoftmax SparseDenseCwiseMul "
-         "SparseDenseCwiseAdd SparseDenseCwiseDiv SparseSparseMaximum SparseSparseMinimum SparseSlice SparseSliceGrad SparseSplit SparseReorder SparseTensorDenseAdd SerializeManySparse SerializeSparse DeserializeManySparse DeserializeSparse")
+         "SparseDenseCwiseAdd SparseDenseCwiseDiv SparseSparseMaximum SparseSparseMinimum SparseSlice SparseSliceGrad SparseSplit SparseReorder SparseToSparseSetOperation SetSize EditDistance SparseCountSparseOutput SparseTensorDenseAdd SerializeManySparse SerializeSparse DeserializeManySparse DeserializeSparse")
 def sparse_tensors_that_do_not_fit(p):
     feeds, fetches = [], []
 

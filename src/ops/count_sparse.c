@@ -126,10 +126,27 @@ static Error *run_dense(KernelContext *k) {
     return job_run(k, &job);
 }
 
+static Error *check_inside(const SparseView *s) {
+    const int rank = s->shape.rank;
+    for (int64_t i = 0; i < s->nnz * rank; i++) {
+        int d = (int)(i % rank);
+        if (s->indices[i] >= 0 && s->indices[i] < s->shape.dims[d]) continue;
+        StrBuf dims = {0};
+        for (int j = 0; j < rank; j++) strbuf_addf(&dims, " %lld", (long long)s->shape.dims[j]);
+        Error *err = error_invalid("Invalid index value at %lld: dimension %d has value %lld which is not in [0, %lld) (as given by dense shape Tensor<type: int64 shape: [%d] values:%.*s>",
+                                   (long long)(i / rank), d, (long long)s->indices[i], (long long)s->shape.dims[d], rank, STR_ARG(strbuf_str(&dims)));
+        strbuf_clear(&dims);
+        return err;
+    }
+    return NULL;
+}
+
 static Error *run_sparse(KernelContext *k) {
     SparseView s;
+    if (sparse_counts_differ(k->in[0], k->in[1]))
+        return error_invalid("Number of values must match first dimension of indices.Got %lld values, indices shape: %s", (long long)k->in[1]->count, shape_text(&k->in[0]->shape).text);
     Error *err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &s);
-    if (!err) err = sparse_check_inside(&s);
+    if (!err) err = check_inside(&s);
     if (!err) err = check_weights(k->in[3], k->in[1], "values");
     if (err) return err;
     if (s.shape.rank == 0) return error_invalid("The shape argument requires at least one element.");

@@ -77,8 +77,8 @@ static Error *dense_input(const Tensor *t, SetInput *in) {
 static Error *sparse_input(const Tensor *indices, const Tensor *values, const Tensor *shape, bool validate,
                            SetInput *in) {
     SparseView v;
+    if (shape->shape.rank == 1 && shape->count < 2) return error_invalid("Invalid rank %lld.", (long long)shape->count);
     Error *err = sparse_view("Input", indices, values, shape, &v);
-    if (!err && v.shape.rank < 2) err = error_invalid("Invalid input rank %d.", v.shape.rank);
     if (!err) err = sparse_check_indices(&v, validate);
     if (err) return err;
     *in = (SetInput){.values = values, .indices = v.indices, .nnz = v.nnz, .group = v.shape};
@@ -327,6 +327,9 @@ static Error *distance_views(KernelContext *k, SparseView *h, SparseView *t) {
         if (indices->rank == 2 && k->in[i + 2]->count != indices->dims[1])
             return error_invalid("Expected %s_shape.NumElements == #cols(%s_indices), their shapes are: %s and %s", name, name,
                                  shape_text(&k->in[i + 2]->shape).text, shape_text(indices).text);
+        if (sparse_counts_differ(k->in[i], k->in[i + 1]))
+            return error_invalid("Expected %s_values.NumElements == #rows(%s_indices), their shapes are: %s and %s", name, name, shape_text(&k->in[i + 1]->shape).text,
+                                 shape_text(indices).text);
     }
     if (of_h->count != of_t->count)
         return error_invalid("Expected truth and hypothesis to have matching ranks, but their shapes are: %s and %s",

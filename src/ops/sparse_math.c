@@ -263,6 +263,9 @@ typedef struct Reduction {
 static Error *reduction_plan(KernelContext *k, Reduction *r) {
     const Tensor *axes = k->in[3];
     bool drop[SHAPE_MAX_RANK] = {false}, keep_dims = ((const ReduceState *)k->state)->keep_dims;
+    if (k->in[2]->shape.rank != 1) return error_invalid("Expected input_shape to be a vector; got shape: %s", shape_text(&k->in[2]->shape).text);
+    if (k->in[0]->shape.rank != 2) return error_invalid("indices must be a matrix, but got: %s", shape_text(&k->in[0]->shape).text);
+    if (k->in[1]->shape.rank != 1) return error_invalid("vals must be a vec, but got: %s", shape_text(&k->in[1]->shape).text);
     Error *err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &r->v);
     if (!err) err = sparse_check_inside(&r->v);
     if (!err) err = shape_check(&r->v.shape);
