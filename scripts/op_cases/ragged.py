@@ -26,6 +26,8 @@ def ragged_gather(c):
         indices = np.array(indices, i)
         yield Call([splits], c.values((5,), dtype=t), indices, OUTPUT_RAGGED_RANK=indices.ndim)
     yield Call([np.array([0, 2, 3], s), splits], c.values((5, 2), dtype=t), np.array([1, 0], i), OUTPUT_RAGGED_RANK=2)
+    for wrong in ([0, 2, 9], [0, 4, 2], [1, 2], [0, 2], [2, 5]):
+        yield Call([np.array(wrong, s)], c.values((5,), dtype=t), np.array([0], i), OUTPUT_RAGGED_RANK=1, grad=False)
 
 
 @cases("RaggedTensorToSparse", gradient=False)
@@ -36,6 +38,8 @@ def ragged_to_sparse(c):
     yield Call([np.array([0, 2, 5], s)], c.values((5, 2)))
     yield Call([np.array([0, 2, 9], s)], c.values((5,)))
     yield Call([np.array([1, 2, 5], s)], c.values((5,)))
+    for wrong in ([], [0, 2], [0, 4, 2], [0, 3, 2, 5]):
+        yield Call([np.array(wrong, s)], c.values((5,)))
 
 
 @cases("RaggedTensorToTensor")
@@ -61,6 +65,8 @@ def ragged_variants(p):
     p.run([*one.output_nested_splits, one.output_dense_values], feeds)
     p.run([*all_of.output_nested_splits, all_of.output_dense_values, count], feeds)
     p.run([second.output_dense_values], feeds)
+    for wrong in ([], [0, 2], [0, 2, 9], [1, 5], [0, 3, 2, 5], [[0, 5]]):
+        p.run([count], {x: p.values((5,)), s: np.array(wrong, I64)})
 
 
 @program("RaggedTensorToVariantGradient", types=["float32", "float64", "float16"])

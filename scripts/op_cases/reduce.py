@@ -104,6 +104,7 @@ def bincount(c):
     yield Call(np.array([-1, 2], I32), np.int32(5), np.zeros((0,), c.T))
     yield Call(c.ints((3,), 0, 5), np.int32(-1), np.zeros((0,), c.T))
     yield Call(c.ints((3,), 0, 5), np.int32(5), c.values((2,)))
+    yield Call(c.ints((3,), 0, 5), np.array([5], I32), np.zeros((0,), c.T))
 
 
 @cases("DenseBincount")

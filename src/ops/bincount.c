@@ -75,6 +75,7 @@ static Error *bincount(KernelContext *k, bool binary, bool rows_allowed) {
 }
 
 static Error *run_bincount(KernelContext *k) {
+    if (k->in[1]->shape.rank != 0) return error_invalid("Shape must be rank 0 but is rank %d", k->in[1]->shape.rank);
     return bincount(k, false, false);
 }
 

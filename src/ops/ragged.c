@@ -30,28 +30,37 @@ const OpDef ragged_ops[] = {
 
 /* A vector that starts with 0, does not fall, and ends with `rows`. */
 static Error *check_splits(const Tensor *splits, int level, int64_t rows) {
+    if (splits->count == 0) return error_invalid("ragged splits may not be empty.");
+    if (splits->shape.rank != 1)
+        return error_invalid("Ragged splits %d must be a vector, not of shape %s", level, shape_text(&splits->shape).text);
+    if (index_at(splits, 0) != 0) return error_invalid("First value of ragged splits must be 0.");
+    for (int64_t i = 1; i < splits->count; i++)
+        if (index_at(splits, i) < index_at(splits, i - 1))
+            return error_invalid("Ragged splits should be non decreasing, but we got %lld followed by %lld", (long long)index_at(splits, i - 1),
+                                 (long long)index_at(splits, i));
+    if (index_at(splits, splits->count - 1) != rows)
+        return error_invalid("Final value of ragged splits must match the length the corresponding ragged values.");
+    return NULL;
+}
+
+/* What rows can be taken by: a vector that does not fall and stays within `rows`. */
+static Error *check_places(const Tensor *splits, int level, int64_t rows) {
     if (splits->shape.rank != 1 || splits->count == 0)
         return error_invalid("Ragged splits %d must be a vector with at least one element, not of shape %s", level,
                              shape_text(&splits->shape).text);
-    if (index_at(splits, 0) != 0)
-        return error_invalid("First value of ragged splits %d must be 0, got %lld", level,
-                             (long long)index_at(splits, 0));
+    if (index_at(splits, 0) < 0) return error_invalid("Ragged splits must be non-negative");
+    if (index_at(splits, splits->count - 1) > rows) return error_invalid("Ragged splits must not point past values");
     for (int64_t i = 1; i < splits->count; i++)
-        if (index_at(splits, i) < index_at(splits, i - 1))
-            return error_invalid("Ragged splits %d must be sorted in ascending order", level);
-    int64_t last = index_at(splits, splits->count - 1);
-    if (last != rows)
-        return error_invalid("Final value of ragged splits %d must be the number of rows below, %lld, got %lld", level,
-                             (long long)rows, (long long)last);
+        if (index_at(splits, i) < index_at(splits, i - 1)) return error_invalid("Ragged splits must be sorted");
     return NULL;
 }
 
 /* All levels, and the values below them. */
-static Error *check_ragged(Tensor *const *splits, int rank, const Tensor *values) {
+static Error *check_ragged(Tensor *const *splits, int rank, const Tensor *values, Error *(*check)(const Tensor *, int, int64_t)) {
     if (values->shape.rank < 1) return error_invalid("Ragged values must be a vector at least");
     for (int i = 0; i < rank; i++) {
         int64_t below = i + 1 < rank ? splits[i + 1]->count - 1 : values->shape.dims[0];
-        Error *err = check_splits(splits[i], i, below);
+        Error *err = check(splits[i], i, below);
         if (err) return err;
     }
     return NULL;
@@ -197,7 +206,7 @@ static void gather_values(KernelContext *k, const Tensor *values, const Piece *p
 static Error *run_gather(KernelContext *k) {
     int rank = k->input_count - 2;
     const Tensor *values = k->in[rank], *indices = k->in[rank + 1];
-    Error *err = check_ragged(k->in, rank, values);
+    Error *err = check_ragged(k->in, rank, values, check_places);
     if (err) return err;
     if (indices->shape.rank - 1 + rank != k->output_count - 1)
         return error_invalid("Indices of rank %d and %d levels of splits do not make %d levels", indices->shape.rank,
@@ -256,7 +265,7 @@ static void walk_to(Walk *w, int64_t row, int64_t *index) {
 static Error *run_to_sparse(KernelContext *k) {
     int rank = k->input_count - 1;
     const Tensor *values = k->in[rank];
-    Error *err = check_ragged(k->in, rank, values);
+    Error *err = check_ragged(k->in, rank, values, check_splits);
     if (err) return err;
     int dims = rank + values->shape.rank;
     if (dims > SHAPE_MAX_RANK) return error_invalid("The ragged tensor has more than %d dimensions", SHAPE_MAX_RANK);

@@ -126,12 +126,19 @@ static Error *check_levels(Tensor *const *splits, int rank, const Tensor *values
     if (rank && values->shape.rank < 1) return error_invalid("Ragged values must be a vector at least");
     for (int i = 0; i < rank; i++) {
         int64_t below = i + 1 < rank ? splits[i + 1]->count - 1 : values->shape.dims[0], n = splits[i]->count;
-        if (splits[i]->shape.rank != 1 || n < 1)
-            return error_invalid("Ragged splits must be a vector with at least one element");
-        for (int64_t j = 0; j < n; j++)
-            if (index_at(splits[i], j) < (j ? index_at(splits[i], j - 1) : 0) || index_at(splits[i], j) > below)
-                return error_invalid("Ragged splits %d must rise from 0 to at most %lld", i, (long long)below);
-        if (index_at(splits[i], 0) != 0) return error_invalid("Ragged splits %d must start with 0", i);
+        if (splits[i]->shape.rank != 1)
+            return error_invalid("Invalid ragged splits: ragged splits must be rank 1 but is rank %d", splits[i]->shape.rank);
+        if (n < 1) return error_invalid("Invalid ragged splits: ragged splits must have at least one splits, but is empty");
+        long long first = index_at(splits[i], 0), last = index_at(splits[i], n - 1);
+        if (first != 0) return error_invalid("Invalid ragged splits: first element of ragged splits  must be 0 but is %lld", first);
+        for (int64_t j = 1; j < n; j++)
+            if (index_at(splits[i], j) < index_at(splits[i], j - 1))
+                return error_invalid("Invalid ragged splits: ragged splits must be monotonically increasing, but ragged_splits[%lld]=%lld is smaller "
+                                     "than row_splits[%lld]=%lld", (long long)j, (long long)index_at(splits[i], j), (long long)j - 1,
+                                     (long long)index_at(splits[i], j - 1));
+        if (last != below)
+            return error_invalid("Invalid ragged splits: last element of ragged splits must be the number of ragged values(%lld) but is %lld",
+                                 (long long)below, last);
     }
     return NULL;
 }

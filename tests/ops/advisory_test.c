@@ -32,7 +32,6 @@ static const struct {
     {"ImmutableConst: shape", "PERMISSION_DENIED", "a task maps no files into memory for a client"},
     {"SparseReduceSum: indices out of range", "INVALID_ARGUMENT", "indices are checked one by one"},
     {"SparseConcat: shapes that overflow", "INVALID_ARGUMENT", "the caller's fault, not ours"},
-    {"SampleDistortedBoundingBox: image_size of zeros", "INVALID_ARGUMENT", "there is nothing to cut from"},
     {"OrderedMapStage: indices out of range", "INVALID_ARGUMENT", "the index of a value that no one can take"},
     {"RestoreV2: shape_and_slices garbage", "NOT_FOUND", "the file is looked for first"},
     {"BatchNormWithGlobalNormalizationGrad: mean too short", "INVALID_ARGUMENT", "TensorFlow refuses the op in graphs of this version; Rill runs it in any"},
