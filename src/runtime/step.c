@@ -52,6 +52,7 @@ typedef struct Worklist {
     int64_t lent_until; /* the thread is whoever's that started the step: back by then (monotonic ns); 0: it is the pool's */
     unsigned taken;     /* nodes, to look at the clock now and then */
     bool aside;         /* the thread is another step's: only for what is soon done */
+    unsigned looked;    /* nodes of such a step */
 } Worklist;
 
 static _Thread_local Worklist *current;
@@ -446,12 +447,15 @@ static void run_list(void *arg) {
     block_free(list, sizeof *list);
 }
 
-/* Who starts a step also has to watch its deadline: after a while the rest goes to the pool. So does what takes long when the thread has another step. */
+/* Who starts a step also has to watch its deadline: after a while the rest goes to the pool. So does what takes long when the thread has another step: there
+ * every node is looked at. */
 static bool must_give_back(Worklist *list) {
+    if (!list->aside || ++list->looked % LOOK_AT_CLOCK == 0) {
+        before_long();
+        post_woken();
+    }
+    if (list->aside) list->taken |= LOOK_AT_CLOCK - 1;
     if (list->aside && !list->completed && is_worth_sharing(list->step->plan, list->queue.items[list->head].node)) return true;
-    if (++list->taken % LOOK_AT_CLOCK) return false;
-    before_long();
-    post_woken();
     return list->lent_until && clock_mono_ns() >= list->lent_until;
 }
 
@@ -471,7 +475,7 @@ static void work_on(Worklist *list) {
     current = list;
     bool gone = false;
     while (!gone && (list->head < list->queue.count || list->completed)) {
-        if (give_back(list)) {
+        if (++list->taken % LOOK_AT_CLOCK == 0 && give_back(list)) {
             current = outer;
             return;
         }
@@ -487,8 +491,10 @@ static void work_on(Worklist *list) {
         } else {
             Item item = take(list);
             before = list->queue.count;
-            if (step->plan->nodes[item.node].expensive) list->taken |= LOOK_AT_CLOCK - 1; /* time may have passed */
-            if (woken && is_worth_sharing(step->plan, item.node)) post_woken();
+            if (step->plan->nodes[item.node].expensive) {
+                list->taken |= LOOK_AT_CLOCK - 1; /* time may have passed */
+                if (woken && is_worth_sharing(step->plan, item.node)) post_woken();
+            }
             if (!run_item(step, item, &list->queue)) continue;
         }
         int64_t more = (int64_t)(list->queue.count - before) - 1; /* what it made ready, less itself */
@@ -515,7 +521,7 @@ static void work(Worklist *list) {
     work_on(list);
     while (working == 1 && woken) {
         Running *kept = of_one_step(&woken);
-        Worklist other = {.step = kept->step, .completed = kept, .lent_until = lent_until, .aside = true};
+        Worklist other = {.step = kept->step, .completed = kept, .lent_until = lent_until, .aside = true, .taken = LOOK_AT_CLOCK - 1};
         work_on(&other);
     }
     working--;
