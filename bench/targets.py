@@ -26,7 +26,7 @@ AIMS = [  # first that matches
     ("scale*", {"tensorflow": 4}),
     ("gemm_*", {"onednn": 0.95}),
     ("conv_*", {"onednn": 0.95, "onednn_blocked": None}),
-    ("executor_null_*", {"most": 50}),  # ns a node
+    ("executor_null_*", {"tensorflow": None, "most": 50}),  # ns a node
     ("size_growth", {"most": 1.25}),
     ("chain100000*_extend", {}),
     ("chain100000*", {"most": 1e6}),  # µs
