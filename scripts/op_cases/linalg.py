@@ -308,14 +308,4 @@ def misfits(P_):
          "MatrixLogarithm MatrixSquareRoot TridiagonalSolve TridiagonalMatMul MatrixBandPart MatrixDiagPart MatrixDiag MatrixSetDiag "
          "MatrixDiagPartV3 MatrixDiagV3 MatrixSetDiagV3 Cross CholeskyGrad BandedTriangularSolve")
 def matrices_that_do_not_fit(p):
-    feeds, fetches = [], []
-
-    def fed(value, dtype=np.float32):
-        feeds.append((p.placeholder(f"x{len(feeds)}", dtype), np.array(value, dtype)))
-        return feeds[-1][0]
-
-    for name, op, arguments in misfits(fed):
-        getattr(tf.raw_ops, op)(name=name, **arguments)
-        fetches.append(p.graph.get_tensor_by_name(name + ":0"))
-    for out in fetches:
-        p.run([out], {k: v for k, v in feeds if any(k is x for x in out.op.inputs)})
+    p.run_each(misfits)

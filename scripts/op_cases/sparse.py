@@ -380,15 +380,4 @@ def misfits(I, V):
 @program("SparseToDense SparseConcat SparseAdd SparseAddGrad SparseTensorDenseMatMul SparseReshape SparseFillEmptyRows SparseReduceSum SparseSoftmax SparseDenseCwiseMul "
          "SparseDenseCwiseAdd SparseDenseCwiseDiv SparseSparseMaximum SparseSparseMinimum SparseSlice SparseSliceGrad SparseSplit SparseReorder SparseToSparseSetOperation SetSize EditDistance SparseCountSparseOutput SparseTensorDenseAdd SerializeManySparse SerializeSparse DeserializeManySparse DeserializeSparse")
 def sparse_tensors_that_do_not_fit(p):
-    feeds, fetches = [], []
-
-    def fed(value, dtype):
-        holder = p.placeholder(f"x{len(feeds)}", dtype)
-        feeds.append((holder, np.array(value, dtype)))
-        return holder
-
-    for name, op, arguments in misfits(lambda v, shape=None: fed(np.reshape(v, shape) if shape else v, np.int64), lambda v: fed(v, np.float32)):
-        getattr(tf.raw_ops, op)(name=name, **arguments)
-        fetches.append(p.graph.get_tensor_by_name(name + ":0"))
-    for out in fetches:
-        p.run([out], {k: v for k, v in feeds if any(k is x for x in out.op.inputs)})
+    p.run_each(lambda fed: misfits(lambda v, shape=None: fed(np.reshape(v, shape) if shape else v, np.int64), fed))

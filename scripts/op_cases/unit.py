@@ -294,6 +294,20 @@ class ProgramBuilder:
     def placeholder(self, name, dtype=None, shape=None):
         return v1.placeholder(dtype or self.dtype, shape, name=name)
 
+    def run_each(self, calls):
+        """Runs calls of ops one by one: calls(fed) yields name, op and arguments of each, and makes the arguments that are fed by fed(value, dtype)."""
+        feeds, fetches = [], []
+
+        def fed(value, dtype=np.float32):
+            feeds.append((self.placeholder(f"x{len(feeds)}", dtype), np.array(value, dtype)))
+            return feeds[-1][0]
+
+        for name, op, arguments in calls(fed):
+            getattr(tf.raw_ops, op)(name=name, **arguments)
+            fetches.append(self.graph.get_tensor_by_name(name + ":0"))
+        for out in fetches:
+            self.run([out], {k: v for k, v in feeds if any(k is x for x in out.op.inputs)})
+
 
 def program_units(program):
     for dtype in program.types:
