@@ -223,3 +223,38 @@ def parallel_concat(p):
     p.run([bad], {wrong: p.values((1, 3))})
     p.run([bad], {wrong: p.values((2, 2))})
     p.run([bad], {wrong: p.values((2,))})
+
+
+@program("SyncDevice IsTensorFloat32Enabled")
+def device_state(p):
+    sync, enabled = raw.SyncDevice(), node(p, "IsTensorFloat32Enabled", [], [tf.bool])
+    p.run(targets=[sync])
+    p.run(enabled)
+
+
+@program("IsResourceHandleRefCounting")
+def ref_counting(p):
+    handles = [raw.VarHandleOp(dtype=tf.float32, shape=[2], shared_name="counted"), raw.AnonymousMutableHashTable(key_dtype=tf.int64, value_dtype=tf.int64)]
+    p.run([node(p, "IsResourceHandleRefCounting", [h], [tf.bool], name=f"counted{i}")[0] for i, h in enumerate(handles)])
+
+
+@program("DummyIterationCounter")
+def iteration_counter(p):
+    p.run([tf.shape(raw.DummyIterationCounter())])
+
+
+@program("Fact")
+def fact(p):
+    p.run([raw.Fact()])
+
+
+@program("CheckPinned XlaSharding XlaOptimizationBarrier", types=[t for t in PLAIN if t != "string"])
+def passed_on(p):
+    kind = attr_value_pb2.AttrValue(type=p.dtype.as_datatype_enum)
+    kinds = attr_value_pb2.AttrValue(list=attr_value_pb2.AttrValue.ListValue(type=[p.dtype.as_datatype_enum] * 2))
+    x = p.placeholder("x")
+    sharded, pinned = node(p, "XlaSharding", [x], [p.dtype], T=kind)[0], node(p, "CheckPinned", [x], [p.dtype], T=kind)[0]
+    behind = node(p, "XlaOptimizationBarrier", [x, sharded], [p.dtype] * 2, T=kinds)
+    for shape in ((2, 3), (), (0, 2)):
+        p.run([sharded] + list(behind), {x: p.values(shape)})
+    p.run([pinned], {x: p.values((2,))})

@@ -304,6 +304,27 @@ def debug_counts(c):
     yield Call(c.values((2,)), tensor_name="x:0:1")
 
 
+@cases("DebugIdentityV2 DebugIdentityV3", gradient=False)
+def debug_identity_later(c):
+    more = {"tensor_name": "x:0"} if c.op == "DebugIdentityV3" else {}
+    yield Call(c.values((2, 3)), **more)
+    yield Call(c.values((0,)), **more)
+    yield Call(c.values((2,)), debug_urls=["other://nowhere"], **more)
+
+
+@cases("DebugNumericSummaryV2", types={"output_dtype": ["float32", "float64"], "*": []}, gradient=False)
+def debug_summary(c):
+    inputs = [c.values((2, 3)), c.values(()), c.values((0, 2)), c.values((2, 1, 1, 2, 1, 1, 3, 1))]
+    if c.name in ("float16", "bfloat16", "float32", "float64"):
+        inputs += [np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1, -2, 3.5, np.nan, np.inf], c.T), np.array([-np.inf], c.T), np.array([np.nan, 1], c.T)]
+    for mode in (2, 3, 4, 5, 8, 1, 6):
+        for x in inputs if c.full else inputs[:1] + inputs[3:5]:
+            yield Call(x, tensor_debug_mode=mode, tensor_id=7)
+    yield Call(c.values((2,)), tensor_debug_mode=2, tensor_id=1 << 24)
+    yield Call(c.values((2,)), tensor_debug_mode=2, tensor_id=(1 << 24) + 1)
+    yield Call(c.values((2,)), tensor_debug_mode=3, tensor_id=(1 << 53) + 1)
+
+
 @cases("ToBool", types={"T": ["float32", "float64", "int32", "int64", "uint8", "int8", "int16", "bool", "string"]})
 def to_bool(c):
     yield Call(np.zeros((), c.T) if c.name != "string" else np.array(b"", object))

@@ -1,6 +1,7 @@
 """Files, readers, examples, summaries, image files."""
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.framework import attr_value_pb2
 
 from .table import Call, cases, program
 
@@ -22,6 +23,31 @@ def whole_files(p):
     p.run([get], {name: text(b"@TMP@/none")})
     p.run([match], {pattern: text(b"@TMP@/*.txt")})
     p.run([match], {pattern: np.array([b"@TMP@/deep/*/c.*", b"@TMP@/none*"], object)})
+
+
+@program("FileSystemSetConfiguration")
+def file_settings(p):
+    a, b, c = (p.placeholder(n, tf.string) for n in "abc")
+    configure = raw.FileSystemSetConfiguration(scheme=a, key=b, value=c)
+    p.run(feeds={a: text(b"file"), b: text(b"k"), c: text(b"v")}, targets=[configure])
+    p.run(feeds={a: np.array([b"file"], object), b: text(b"k"), c: text(b"v")}, targets=[configure])
+    p.run(feeds={a: text(b"file"), b: text(b"k"), c: np.array([b"v"], object)}, targets=[configure])
+
+
+@program("DumpTensor", types=["float32", "string"])
+def dump(p):
+    def attr(**value):
+        return attr_value_pb2.AttrValue(**value)
+    x = p.placeholder("x")
+    found = tf.size(raw.MatchingFiles(pattern=tf.constant("@TMP@/dumps/deep/*")))
+    ops = {}
+    for enabled in (False, True):
+        ops[enabled] = p.graph.create_op("DumpTensor", [x], [], attrs={
+            "log_dir_path": attr(s=b"@TMP@/dumps/deep"), "file_name": attr(s=b"one"), "T": attr(type=p.dtype.as_datatype_enum), "enabled": attr(b=enabled),
+            "func_name": attr(s=b"f"), "node_name": attr(s=b"n")}, name=f"dump_{enabled}")
+    for enabled in (False, True):
+        p.run(feeds={x: p.values((2, 3))}, targets=[ops[enabled]])
+        p.run([found])
 
 
 def make_files(p):

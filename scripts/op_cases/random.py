@@ -348,3 +348,15 @@ def sobol_of_many_dimensions(p):
     parts = [points[:, at:at + 3] for at in (0, 1, 2, 5, 11, 35, 99, 159, 335, 479, 1109, 1865, 3665, 5713, 13423, 17000, 21197)]
     for count in (0, 1, 1000, 2**20 - 2, 2**28 + 12345):
         p.run(parts, {skip: np.int32(count)})
+
+
+@cases("StochasticCastToInt", types={"Tin": ["float16", "bfloat16", "float32", "float64"], "Tout": ["int8", "int16", "int32"], "*": []}, primary="Tin", gradient=False)
+def stochastic_cast(c):
+    key, counter, t = np.array([77], np.uint64), np.array([3, 9], np.uint64), c.type("Tin")
+    for n in (1, 3, 8, 13, 37):
+        yield Call(c.rng.uniform(-40, 40, n).astype(t), key, counter, np.int32(1))
+    yield Call(np.array([[0.25, 3, -2, np.nan, 127, 128], [-0.5, -128, -129.5, 0, 0.75, 60.5]]).astype(t), key, counter, np.int32(1))
+    yield Call(np.array([1e4, -1e4, 40000.5, np.inf, -np.inf, -4e4, 5e8, -6e9, 7e9, 0.5, 32767, 32766.5]).astype(t), key, counter, np.int32(1))
+    yield Call(np.zeros((0, 2), t), key, counter, np.int32(1))
+    yield Call(np.array(0.5, t), key, counter, np.int32(2))
+    yield Call(np.array(0.5, t), np.array([1, 2], np.uint64), counter, np.int32(1))

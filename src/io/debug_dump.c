@@ -66,11 +66,21 @@ static void put_value(StrBuf *summary, const DebugKey *key, Str tensor) {
     strbuf_clear(&value);
 }
 
+static void put_path(StrBuf *path, Str root, const DebugKey *key) {
+    if (!key->io_of_node.len) {
+        put_dir(path, root, key->device);
+        strbuf_addf(path, "%.*s_%d_%.*s", STR_ARG(key->node), key->slot, STR_ARG(key->op));
+        return;
+    }
+    strbuf_addf(path, "%.*s/node-io-dump/step-%lld/", STR_ARG(root), (long long)key->step);
+    for (size_t i = 0; i < key->io_of_node.len; i++) strbuf_addc(path, key->io_of_node.ptr[i] == '/' ? '-' : key->io_of_node.ptr[i]);
+    strbuf_addf(path, ":%s:%d", key->is_input ? "in" : "out", key->io_index);
+}
+
 Error *debug_dump_tensor(const FileSystem *fs, Str root, const DebugKey *key, Str value) {
     StrBuf path = {0}, summary = {0};
     int64_t now = clock_wall_us();
-    put_dir(&path, root, key->device);
-    strbuf_addf(&path, "%.*s_%d_%.*s", STR_ARG(key->node), key->slot, STR_ARG(key->op));
+    put_path(&path, root, key);
     put_value(&summary, key, value);
     char *file = stamped(fs, strbuf_str(&path), now);
     Error *err = write_event(fs, file, now, 5, strbuf_str(&summary));

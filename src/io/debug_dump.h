@@ -9,9 +9,13 @@
 typedef struct DebugKey {
     Str device, node, op;
     int slot;
+    Str io_of_node; /* (optional) the node that gets or gives the value, as its input or output io_index, in a step */
+    bool is_input;
+    int io_index;
+    int64_t step;
 } DebugKey;
 
-/* Writes ROOT/<device>/<node>_<slot>_<op>_<time>. `value` is a serialised TensorProto. */
+/* Writes ROOT/<device>/<node>_<slot>_<op>_<time>, or of the inputs and outputs of a node ROOT/node-io-dump/step-<step>/<node>:<in or out>:<index>_<time>. `value` is a serialised TensorProto. */
 Error *debug_dump_tensor(const FileSystem *fs, Str root, const DebugKey *key, Str value) MUST_CHECK;
 /* A serialised GraphDef, of one device. */
 Error *debug_dump_graph(const FileSystem *fs, Str root, Str device, Str graph_def) MUST_CHECK;

@@ -1,4 +1,4 @@
-/* debug_watch.c: Copy, CopyHost, DebugIdentity, DebugNanCount, DebugNumericSummary: values seen on their way, written where a debugger reads them. */
+/* debug_watch.c: Copy, CopyHost, DebugIdentity, DebugIdentityV3, DebugNanCount, DebugNumericSummary: values seen on their way, written where a debugger reads them. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -16,6 +16,9 @@ const OpDef debug_watch_ops[] = {
     {"Copy", "input: T -> output: T", "T: type; tensor_name: string = ''; debug_ops_spec: list(string) = []", OP_UNINITIALIZED_INPUT},
     {"CopyHost", "input: T -> output: T", "T: type; tensor_name: string = ''; debug_ops_spec: list(string) = []", OP_UNINITIALIZED_INPUT},
     {"DebugIdentity", "input: T -> output: T", WATCH_ATTRS "gated_grpc: bool = false", OP_UNINITIALIZED_INPUT},
+    {"DebugIdentityV3", "input: T -> output: T",
+     "T: type; device_name: string = ''; tensor_name: string = ''; io_of_node: string = ''; is_input: bool = false; io_index: int = -1; debug_urls: list(string) = []; "
+     "gated_grpc: bool = false", OP_STATEFUL | OP_UNINITIALIZED_INPUT},
     {"DebugNanCount", "input: T -> output: int64", WATCH_ATTRS "gated_grpc: bool = false", OP_UNINITIALIZED_INPUT},
     {"DebugNumericSummary", "input: T -> output: double",
      WATCH_ATTRS "lower_bound: float = -inf; upper_bound: float = inf; mute_if_healthy: bool = false; gated_grpc: bool = false", OP_UNINITIALIZED_INPUT},
@@ -75,6 +78,13 @@ static Error *watch_init(const Node *node, void *state) {
         if (!err) err = node_attr_float(node, "lower_bound", &s->lower);
         if (!err) err = node_attr_float(node, "upper_bound", &s->upper);
     }
+    if (!err && node_attr(node, "io_of_node", &value)) {
+        int64_t index = 0;
+        err = node_attr_string(node, "io_of_node", &s->key.io_of_node);
+        if (!err) err = node_attr_bool(node, "is_input", &s->key.is_input);
+        if (!err) err = node_attr_int(node, "io_index", &index);
+        s->key.io_index = (int)index;
+    }
     const Node *source = node->input_count ? node->inputs[0].node : NULL;
     if (!err && source && node_is(source, "VariableV2")) err = node_attr_shape(source, "shape", &s->declared);
     if (err) {
@@ -97,8 +107,11 @@ static void encode_nothing(DataType type, const PartialShape *shape, StrBuf *out
     strbuf_clear(&dims);
 }
 
-static Error *publish(const WatchState *s, const Tensor *value, DataType type) {
+static Error *publish(KernelContext *k, const Tensor *value, DataType type) {
+    const WatchState *s = k->state;
+    DebugKey key = s->key;
     int failed = 0;
+    key.step = kernel_step_id(k);
     StrBuf proto = {0}, reasons = {0};
     if (s->url_count && value && value->dtype == DT_STRING)
         tensor_proto_encode_readable(value, &proto);
@@ -111,11 +124,11 @@ static Error *publish(const WatchState *s, const Tensor *value, DataType type) {
         Str rest;
         Error *err = NULL;
         if (debug_url_is(s->urls[i], "file://", &rest))
-            err = debug_dump_tensor(&file_system_local, rest, &s->key, strbuf_str(&proto));
+            err = debug_dump_tensor(&file_system_local, rest, &key, strbuf_str(&proto));
         else if (debug_url_is(s->urls[i], "grpc://", &rest))
             err = error_new(CODE_UNIMPLEMENTED, "Rill writes what a debugger reads to file:// URLs, not to %.*s", STR_ARG(s->urls[i]));
         else
-            bad = error_new(CODE_UNAVAILABLE, "Invalid debug target URL: %.*s", STR_ARG(s->urls[i]));
+            bad = error_new(str_is(key.op, "DebugIdentityV3") ? CODE_INTERNAL : CODE_UNAVAILABLE, "Invalid debug target URL: %.*s", STR_ARG(s->urls[i]));
         if (!err) continue;
         failed++;
         strbuf_addf(&reasons, " %s;", err->message);
@@ -145,7 +158,7 @@ static Error *run_copy(KernelContext *k) {
 }
 
 static Error *run_identity(KernelContext *k) {
-    Error *err = publish(k->state, k->in[0], kernel_output_type(k, 0));
+    Error *err = publish(k, k->in[0], kernel_output_type(k, 0));
     return err ? err : pass_on(k);
 }
 
@@ -179,7 +192,7 @@ static Error *run_nan_count(KernelContext *k) {
         int64_t count = 0;
         for (int64_t i = 0; t && i < t->count; i++) count += isnan(values[i]) != 0;
         tensor_i64(out)[0] = count;
-        err = publish(k->state, out, DT_INT64);
+        err = publish(k, out, DT_INT64);
     }
     free(values);
     return err;
@@ -239,7 +252,7 @@ static Error *run_summary(KernelContext *k) {
         for (int i = 0; i < 14; i++) tensor_f64(out)[i] = head[i];
         for (int d = 0; d < rank; d++) tensor_f64(out)[14 + d] = (double)(t ? t->shape.dims[d] : s->declared.dims[d]);
         bool healthy = sum.nans + sum.negative_infs + sum.positive_infs == 0;
-        if (!s->mute_if_healthy || !healthy) err = publish(s, out, DT_DOUBLE);
+        if (!s->mute_if_healthy || !healthy) err = publish(k, out, DT_DOUBLE);
     }
     free(values);
     return err;
@@ -253,6 +266,7 @@ const KernelDef debug_watch_cpu[] = {
     {"Copy", .run = run_copy, .init = copy_init},
     {"CopyHost", .run = run_copy, .init = copy_init},
     {"DebugIdentity", .run = run_identity, WATCHES},
+    {"DebugIdentityV3", .run = run_identity, WATCHES},
     {"DebugNanCount",
      .by_type = {INTEGERS(run_nan_count), [DT_FLOAT] = run_nan_count, [DT_DOUBLE] = run_nan_count, [DT_HALF] = run_nan_count, [DT_BFLOAT16] = run_nan_count},
      WATCHES},

@@ -1,4 +1,4 @@
-/* files.c: ReadFile, WriteFile, MatchingFiles. */
+/* files.c: ReadFile, WriteFile, MatchingFiles, FileSystemSetConfiguration. */
 #include <stdlib.h>
 
 #include "base/file.h"
@@ -9,6 +9,7 @@ const OpDef files_ops[] = {
     {"ReadFile", "filename: string -> contents: string", "", 0},
     {"WriteFile", "filename: string, contents: string ->", "", OP_STATEFUL},
     {"MatchingFiles", "pattern: string -> filenames: string", "", 0},
+    {"FileSystemSetConfiguration", "scheme: string, key: string, value: string ->", "", OP_STATEFUL},
     {0},
 };
 
@@ -74,9 +75,18 @@ static Error *run_match(KernelContext *k) {
     return err;
 }
 
+/* Neither TensorFlow's local files nor Rill's have anything to set. */
+static Error *run_configure(KernelContext *k) {
+    static const char *const names[] = {"scheme", "key", "value"};
+    for (int i = 0; i < 3; i++)
+        if (k->in[i]->shape.rank != 0) return error_invalid("%s must be scalar, got shape %s", names[i], shape_text(&k->in[0]->shape).text); /* sic */
+    return error_unimplemented("SetOption");
+}
+
 const KernelDef files_cpu[] = {
     {"ReadFile", .run = run_read, .flags = KERNEL_EXPENSIVE},
     {"WriteFile", .run = run_write, .flags = KERNEL_EXPENSIVE},
     {"MatchingFiles", .run = run_match, .flags = KERNEL_EXPENSIVE},
+    {"FileSystemSetConfiguration", .run = run_configure},
     {0},
 };

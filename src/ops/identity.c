@@ -12,6 +12,8 @@ const OpDef identity_ops[] = {
     {"GuaranteeConst", "input: T -> output: T", "T: type", OP_STATEFUL},
     {"XlaClusterOutput", "input: T -> outputs: T", "T: type", 0},
     {"MakeWeakResourceHandle", "handle: resource -> dup: resource", "", OP_STATEFUL},
+    {"XlaSharding", "input: T -> output: T", "T: type; sharding: string = ''; unspecified_dims: list(int) = []", 0},
+    {"XlaOptimizationBarrier", "input: T -> output: T", "T: list(type) >= 0", 0},
     {"_EagerConst", "input: T -> output: T", "T: type", 0},
     {"DebugGradientIdentity", "input: T -> output: T", "T: type", OP_UNINITIALIZED_INPUT},
     {"DebugGradientRefIdentity", "input: Ref(T) -> output: Ref(T)", "T: type", OP_UNINITIALIZED_INPUT},
@@ -46,6 +48,8 @@ const KernelDef identity_cpu[] = {
     {"GuaranteeConst", .run = run_forward},
     {"XlaClusterOutput", .run = run_forward},       /* nothing is compiled here: the cluster is the nodes themselves */
     {"MakeWeakResourceHandle", .run = run_forward}, /* what a step holds stays until its end in either case */
+    {"XlaSharding", .run = run_forward},
+    {"XlaOptimizationBarrier", .run = run_forward},
     {"_EagerConst", .run = run_forward},
     {"DebugGradientIdentity", .run = run_forward},
     {"DebugGradientRefIdentity", .run = run_forward, .flags = KERNEL_REFS},

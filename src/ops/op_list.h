@@ -42,6 +42,8 @@
     ROW(files) \
     ROW(debug) \
     ROW(debug_watch) \
+    ROW(debug_events) \
+    ROW(device_query) \
     ROW(summary) \
     ROW(string_ops) \
     ROW(string_hash) \
@@ -98,6 +100,7 @@
     ROW(random_ops) \
     ROW(sobol) \
     ROW(stateless_random) \
+    ROW(stochastic_cast) \
     ROW(binomial) \
     ROW(bounded_normal) \
     ROW(string_format) \

@@ -16,6 +16,25 @@ Error *sampling_output(KernelContext *k, int shape_input, Tensor **out) {
     return err;
 }
 
+/* Inputs i, i + 1, i + 2: key, counter, alg. */
+Error *sampling_key(KernelContext *k, int i, Philox *out) {
+    const Tensor *key = k->in[i], *counter = k->in[i + 1], *alg = k->in[i + 2];
+    if (alg->shape.rank != 0)
+        return error_invalid("input %d (0-based) must have shape [], not %s", i + 2, shape_text(&alg->shape).text);
+    int64_t which = index_at(alg, 0);
+    if (key->shape.rank != 1 || key->count != 1)
+        return error_invalid("key must have shape [1], not %s. (Note that batched keys are not supported yet.)", shape_text(&key->shape).text);
+    /* TensorFlow asks for as many numbers as the algorithm's own number says; Philox needs two. */
+    bool known = which == SAMPLING_PHILOX || which == SAMPLING_AUTO;
+    if (counter->shape.rank != 1 || (known ? counter->count < 2 : counter->count < which))
+        return error_invalid("counter must be a vector with length at least %lld; got shape: %s. (Note that batched counters are "
+                             "not supported yet.)", (long long)which, shape_text(&counter->shape).text);
+    if (!known) return error_invalid("Unsupported algorithm id: %lld", (long long)which);
+    const uint64_t *c = counter->data;
+    *out = philox_from_state(*(const uint64_t *)key->data, c[0], c[1]);
+    return NULL;
+}
+
 static bool random_type(DataType type, RandomType *out) {
     switch (type) {
         case DT_HALF:

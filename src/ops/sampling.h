@@ -17,6 +17,9 @@ void sampling_parameters(ThreadPool *pool, Philox p, const Tensor *parameters, i
                          Tensor *out);
 /* A generator from input i, the seed of a stateless op. */
 Error *sampling_seed(KernelContext *k, int i, Philox *out) MUST_CHECK;
+/* The same from inputs i, i + 1 and i + 2: key, counter and algorithm, of which Rill has Philox. */
+enum { SAMPLING_PHILOX = 1, SAMPLING_AUTO = 3 };
+Error *sampling_key(KernelContext *k, int i, Philox *out) MUST_CHECK;
 /* Element i of a parameter of any real type, and of an output; NaN is 0 where it cannot be held. */
 double sampling_number(const Tensor *t, int64_t i);
 void sampling_put(Tensor *t, int64_t i, double x);

@@ -49,31 +49,9 @@ const OpDef stateless_random_ops[] = {
     {0},
 };
 
-/* The algorithms of the attribute alg; Rill has the first, which is also what "automatic" means. */
-enum { ALG_PHILOX = 1, ALG_AUTO = 3 };
-
-/* Inputs i, i + 1, i + 2: key, counter, alg. */
-static Error *from_key(KernelContext *k, int i, Philox *out) {
-    const Tensor *key = k->in[i], *counter = k->in[i + 1], *alg = k->in[i + 2];
-    if (alg->shape.rank != 0)
-        return error_invalid("input %d (0-based) must have shape [], not %s", i + 2, shape_text(&alg->shape).text);
-    int64_t which = index_at(alg, 0);
-    if (key->shape.rank != 1 || key->count != 1)
-        return error_invalid("key must have shape [1], not %s. (Note that batched keys are not supported yet.)", shape_text(&key->shape).text);
-    /* TensorFlow asks for as many numbers as the algorithm's own number says; Philox needs two. */
-    bool known = which == ALG_PHILOX || which == ALG_AUTO;
-    if (counter->shape.rank != 1 || (known ? counter->count < 2 : counter->count < which))
-        return error_invalid("counter must be a vector with length at least %lld; got shape: %s. (Note that batched counters are "
-                             "not supported yet.)", (long long)which, shape_text(&counter->shape).text);
-    if (!known) return error_invalid("Unsupported algorithm id: %lld", (long long)which);
-    const uint64_t *c = counter->data;
-    *out = philox_from_state(*(const uint64_t *)key->data, c[0], c[1]);
-    return NULL;
-}
-
 /* The op has "V2" (or V3) behind its name: key, counter and alg instead of a seed. */
 static Error *generator(KernelContext *k, int i, Philox *out) {
-    return k->in[i]->dtype == DT_UINT64 && k->input_count >= i + 3 ? from_key(k, i, out) : sampling_seed(k, i, out);
+    return k->in[i]->dtype == DT_UINT64 && k->input_count >= i + 3 ? sampling_key(k, i, out) : sampling_seed(k, i, out);
 }
 
 static Error *fill(KernelContext *k, RandomKind kind) {
@@ -143,7 +121,7 @@ static Error *run_poisson(KernelContext *k) {
 
 static Error *run_shuffle(KernelContext *k) {
     Philox p;
-    Error *err = from_key(k, 1, &p);
+    Error *err = sampling_key(k, 1, &p);
     if (err) return err;
     if (k->in[0]->shape.rank >= 1 && k->in[0]->shape.dims[0] > 1) return sampling_shuffle(k, p);
     kernel_set_output(k, 0, tensor_ref(k->in[0]));
@@ -159,12 +137,12 @@ static Error *run_get_key_counter(KernelContext *k) {
     if (!counter) return NULL;
     *(uint64_t *)key->data = philox_key(&p);
     for (int i = 0; i < 2; i++) ((uint64_t *)counter->data)[i] = philox_counter(&p, i);
-    if (k->output_count > 2) kernel_set_output(k, 2, tensor_scalar_i32(ALG_PHILOX));
+    if (k->output_count > 2) kernel_set_output(k, 2, tensor_scalar_i32(SAMPLING_PHILOX));
     return NULL;
 }
 
 static Error *run_get_alg(KernelContext *k) {
-    kernel_set_output(k, 0, tensor_scalar_i32(ALG_PHILOX));
+    kernel_set_output(k, 0, tensor_scalar_i32(SAMPLING_PHILOX));
     return NULL;
 }
 

@@ -79,6 +79,8 @@ const ShapeRow control_rules[] = {
     {"StatelessCase", conditional, 0},
     {"StatelessIf", conditional, 0},
     {"StatelessWhile", while_loop, 0},
+    {"SyncDevice", rule_unknown, 0},
+    {"IsTensorFloat32Enabled", rule_scalar, 0},
     {"Switch", branch, "* []"},
     {"Timestamp", rule_scalar, 0},
     {"ToBool", rule_scalar, 0},

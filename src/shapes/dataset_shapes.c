@@ -87,6 +87,7 @@ const ShapeRow dataset_rules[] = {
     {"DirectedInterleaveDataset", rule_scalar, 0},
     {"DummyMemoryCache", rule_scalar, 0},
     {"DummySeedGenerator", rule_scalar, 0},
+    {"DummyIterationCounter", rule_scalar, 0},
     {"ExperimentalAssertNextDataset", rule_scalar, "* [?]"},
     {"ExperimentalBytesProducedStatsDataset", rule_scalar, "* []"},
     {"ExperimentalDatasetCardinality", rule_scalar, 0},

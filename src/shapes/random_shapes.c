@@ -174,6 +174,7 @@ const ShapeRow random_rules[] = {
     {"StatelessRandomUniformInt", stateless, 0},
     {"StatelessRandomUniformIntV2", stateless_v2, 0},
     {"StatelessRandomUniformV2", stateless_v2, 0},
+    {"StochasticCastToInt", 0, "S [1] [?] [] -> S"},
     {"StatelessShuffle", 0, "S * * * -> S"},
     {"StatelessTruncatedNormal", stateless, 0},
     {"StatelessTruncatedNormalV2", stateless_v2, 0},

@@ -226,6 +226,8 @@ const ShapeRow string_rules[] = {
     {"UnicodeTranscode", rule_same, 0},
     {"WriteAudioSummary", rule_unknown, 0},
     {"WriteFile", 0, "[] []"},
+    {"FileSystemSetConfiguration", rule_unknown, 0},
+    {"Fact", rule_unknown, 0},
     {"WriteGraphSummary", rule_unknown, 0},
     {"WriteHistogramSummary", rule_unknown, 0},
     {"WriteImageSummary", rule_unknown, 0},

@@ -11,6 +11,7 @@
 
 const OpDef dataset_seed_ops[] = {
     {"DummySeedGenerator", "-> handle: resource", "", OP_STATEFUL},
+    {"DummyIterationCounter", "-> handle: resource", "", OP_STATEFUL},
     {"AnonymousSeedGenerator", "seed: int64, seed2: int64, reshuffle: bool -> handle: resource, deleter: variant", "",
      OP_STATEFUL},
     {"AnonymousRandomSeedGenerator", "seed: int64, seed2: int64 -> handle: resource, deleter: variant", "",
@@ -127,6 +128,7 @@ static Error *run_delete(KernelContext *k) {
 
 const KernelDef dataset_seed_cpu[] = {
     {"DummySeedGenerator", .run = run_dummy},
+    {"DummyIterationCounter", .run = run_dummy}, /* nothing looks it up either */
     {"AnonymousSeedGenerator", .run = run_anonymous},
     {"AnonymousRandomSeedGenerator", .run = run_anonymous},
     {"DeleteSeedGenerator", .run = run_delete},
