@@ -1,4 +1,4 @@
-/* fingerprint.c: FarmHash64, MurmurHash64A and SipHash. */
+/* fingerprint.c: FarmHash64, CityHash128, MurmurHash64A and SipHash. */
 #include "base/fingerprint.h"
 
 static uint64_t load64(const char *p) {
@@ -108,6 +108,84 @@ uint64_t fingerprint64(Str str) {
     w = weak_join(s + 32, z + w.second, y + load64(s + 16));
     swap = z, z = x, x = swap;
     return join(join(v.first, w.first, mul) + mix(y) * K0 + z, join(v.second, w.second, mul) + x, mul);
+}
+
+/* ---- CityHash128, FarmHash's Fingerprint128 ---- */
+
+static uint64_t city_join(uint64_t u, uint64_t v) {
+    return join(u, v, 0x9ddfea08eb382d69u);
+}
+
+static Pair city_short(const char *s, size_t len, Pair seed) {
+    uint64_t a = seed.first, b = seed.second, c, d;
+    if (len <= 16) {
+        a = mix(a * K1) * K1;
+        c = b * K1 + farm_to_16(s, len);
+        d = mix(a + (len >= 8 ? load64(s) : c));
+    } else {
+        c = city_join(load64(s + len - 8) + K1, a);
+        d = city_join(b + len, c + load64(s + len - 16));
+        a += d;
+        for (size_t at = 0; at + 16 < len; at += 16) {
+            a = (a ^ mix(load64(s + at) * K1) * K1) * K1;
+            b ^= a;
+            c = (c ^ mix(load64(s + at + 8) * K1) * K1) * K1;
+            d ^= c;
+        }
+    }
+    a = city_join(a, c);
+    b = city_join(d, b);
+    return (Pair){a ^ b, city_join(b, a)};
+}
+
+static Pair city_long(const char *s, size_t len, Pair seed) {
+    uint64_t x = seed.first, y = seed.second, z = len * K1, swap;
+    Pair v, w;
+    v.first = rotate(y ^ K1, 49) * K1 + load64(s);
+    v.second = rotate(v.first, 42) * K1 + load64(s + 8);
+    w.first = rotate(y + z, 35) * K1 + x;
+    w.second = rotate(x + load64(s + 88), 53) * K1;
+    for (; len >= 128; len -= 128) {
+        for (int half = 0; half < 2; half++, s += 64) {
+            x = rotate(x + y + v.first + load64(s + 8), 37) * K1;
+            y = rotate(y + v.second + load64(s + 48), 42) * K1;
+            x ^= w.second;
+            y += v.first + load64(s + 40);
+            z = rotate(z + w.first, 33) * K1;
+            v = weak_join(s, v.second * K1, x + w.first);
+            w = weak_join(s + 32, z + w.second, y + load64(s + 16));
+            swap = z, z = x, x = swap;
+        }
+    }
+    x += rotate(v.first + z, 49) * K0;
+    y = y * K0 + rotate(w.second, 37);
+    z = z * K0 + rotate(w.first, 27);
+    w.first *= 9;
+    v.first *= K0;
+    for (size_t done = 32; done < len + 32; done += 32) { /* from the end; the last may begin before what is left */
+        const char *t = s + len - done;
+        y = rotate(x + y, 42) * K0 + v.second;
+        w.first += load64(t + 16);
+        x = x * K0 + w.first;
+        z += w.second + load64(t);
+        w.second += v.first;
+        v = weak_join(t, v.first + z, v.second);
+        v.first *= K0;
+    }
+    x = city_join(x, v.first);
+    y = city_join(y + z, w.first);
+    return (Pair){city_join(x + v.second, w.second) + y, city_join(x + w.second, y + v.second)};
+}
+
+void fingerprint128(Str s, uint64_t out[2]) {
+    Pair seed = {K0, K1};
+    if (s.len >= 16) {
+        seed = (Pair){load64(s.ptr), load64(s.ptr + 8) + K0};
+        s = str_slice(s, 16, s.len);
+    }
+    Pair p = s.len < 128 ? city_short(s.ptr, s.len, seed) : city_long(s.ptr, s.len, seed);
+    out[0] = p.first;
+    out[1] = p.second;
 }
 
 /* ---- MurmurHash64A ---- */

@@ -5,6 +5,7 @@
 #include "base/str.h"
 
 uint64_t fingerprint64(Str s);            /* FarmHash's Fingerprint64 */
+void fingerprint128(Str s, uint64_t out[2]); /* its Fingerprint128: the low half, the high half */
 uint64_t hash64(Str s);                   /* of StringToHashBucket */
 uint64_t siphash(Str s, uint64_t key[2]); /* SipHash-2-4 */
 

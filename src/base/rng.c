@@ -85,3 +85,12 @@ uint64_t rng_entropy(void) {
     if (getrandom(&x, sizeof x, 0) != (ssize_t)sizeof x) x = (uint64_t)clock_wall_ns();
     return x;
 }
+
+uint32_t philox_stream_below(PhiloxStream *s, uint32_t n) {
+    if ((n & (n - 1)) == 0) return philox_stream_next(s) & (n - 1);
+    uint32_t rest = UINT32_MAX % n + 1, x;
+    do {
+        x = philox_stream_next(s);
+    } while (x < rest); /* what would favour small numbers */
+    return x % n;
+}

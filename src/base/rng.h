@@ -25,6 +25,7 @@ typedef struct PhiloxStream {
 
 PhiloxStream philox_stream(Philox p);
 uint32_t philox_stream_next(PhiloxStream *s);
+uint32_t philox_stream_below(PhiloxStream *s, uint32_t n); /* in [0, n), each as likely; n > 0 */
 
 /* Numbers in [0, 1) from random bits. */
 float uniform_float(uint32_t x);

@@ -15,6 +15,8 @@
     ROW(tensor_map_ops) \
     ROW(composite_tensor) \
     ROW(clustering) \
+    ROW(sdca) \
+    ROW(word2vec) \
     ROW(tensor_array) \
     ROW(stack) \
     ROW(unary) \

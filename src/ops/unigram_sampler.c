@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/hashmap.h"
 #include "base/memory.h"
+#include "ops/alias_table.h"
 #include "ops/candidate_sampler.h"
 #include "ops/elements.h"
 #include "ops/op_list.h"
@@ -32,12 +33,11 @@ typedef struct UnigramState {
     RandomState random; /* first: random_state_clear; its mutex guards counts too */
     int64_t num_true, num_sampled, range;
     bool unique;
-    /* Fixed: weights of this shard's classes, and the alias method's tables. */
+    /* Fixed: weights of this shard's classes, and the table to draw them by. */
     int64_t shards, shard, count;
     float *weights;
     double total;
-    float *chance;  /* of staying with the bucket drawn */
-    int64_t *other; /* else this one */
+    AliasTable table;
     /* Learned: how often each class was a true one, plus 1, as a binary indexed tree. */
     int64_t *tree, seen;
 } UnigramState;
@@ -45,8 +45,7 @@ typedef struct UnigramState {
 static void unigram_clear(void *state) {
     UnigramState *s = state;
     free(s->weights);
-    free(s->chance);
-    free(s->other);
+    alias_table_clear(&s->table);
     free(s->tree);
     random_state_clear(state);
 }
@@ -92,41 +91,6 @@ static Error *weights_from_file(UnigramState *s, const char *path, float distort
     return err;
 }
 
-/* Walker's alias method: every bucket holds one class, or two. */
-static void fill_buckets(UnigramState *s) {
-    int64_t n = s->count, *high = xmalloc((size_t)(n + 1) * sizeof *high),
-            *low = xmalloc((size_t)(n + 1) * sizeof *low);
-    int64_t highs = 0, lows = 0;
-    double *part = xmalloc((size_t)(n + 1) * sizeof *part);
-    s->chance = xmalloc((size_t)(n + 1) * sizeof *s->chance);
-    s->other = xmalloc((size_t)(n + 1) * sizeof *s->other);
-    for (int64_t i = 0; i < n; i++) {
-        part[i] = (double)s->weights[i] * (double)n / s->total;
-        s->other[i] = i;
-        if (part[i] < 1) {
-            low[lows++] = i;
-        } else {
-            high[highs++] = i;
-        }
-    }
-    while (highs > 0 && lows > 0) {
-        int64_t l = low[--lows], h = high[--highs];
-        s->other[l] = h;
-        part[h] -= 1 - part[l];
-        if (part[h] < 1) {
-            low[lows++] = h;
-        } else {
-            high[highs++] = h;
-        }
-    }
-    for (int64_t i = 0; i < n; i++) s->chance[i] = (float)part[i];
-    for (int64_t i = 0; i < highs; i++) s->chance[high[i]] = 1;
-    for (int64_t i = 0; i < lows; i++) s->chance[low[i]] = 1;
-    free(high);
-    free(low);
-    free(part);
-}
-
 static Error *fixed_init(const Node *node, void *state) {
     UnigramState *s = state;
     Str file = STR("");
@@ -161,7 +125,7 @@ static Error *fixed_init(const Node *node, void *state) {
         err = error_invalid("range is %lld must be equal to weights size  %lld", (long long)s->range, (long long)s->count);
     if (!err && !(s->count > 0 && s->total > 0 && isfinite(s->total)))
         err = error_invalid("FixedUnigramCandidateSampler has no class of positive weight");
-    if (!err) fill_buckets(s);
+    if (!err) alias_table_init(&s->table, s->weights, s->count);
     return err;
 }
 
@@ -204,20 +168,9 @@ static int64_t class_at(const UnigramState *s, int64_t at) {
 
 /* ---- Drawing ---- */
 
-static uint32_t below(PhiloxStream *stream, uint32_t n) {
-    if ((n & (n - 1)) == 0) return philox_stream_next(stream) & (n - 1);
-    uint32_t rest = UINT32_MAX % n + 1, x;
-    do {
-        x = philox_stream_next(stream);
-    } while (x < rest); /* what would favour small numbers */
-    return x % n;
-}
-
 static int64_t draw(const UnigramState *s, PhiloxStream *stream) {
-    if (s->tree) return class_at(s, below(stream, s->seen > UINT32_MAX ? UINT32_MAX : (uint32_t)s->seen));
-    float r = uniform_float(philox_stream_next(stream));
-    int64_t bucket = below(stream, (uint32_t)s->count);
-    return (r < s->chance[bucket] ? bucket : s->other[bucket]) * s->shards + s->shard;
+    if (s->tree) return class_at(s, philox_stream_below(stream, s->seen > UINT32_MAX ? UINT32_MAX : (uint32_t)s->seen));
+    return alias_table_draw(&s->table, stream) * s->shards + s->shard;
 }
 
 static double probability(const UnigramState *s, int64_t class_id) {

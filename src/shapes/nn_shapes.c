@@ -263,6 +263,16 @@ static void approx_top_k(ShapeContext *c) {
     top_k(c);
 }
 
+/* What weights change by is like the weights. */
+static void sdca(ShapeContext *c) {
+    int sparse = 0, sparse_count = 0, dense = 0, dense_count = 0;
+    ctx_arg(c, "sparse_weights", &sparse, &sparse_count);
+    ctx_arg(c, "dense_weights", &dense, &dense_count);
+    ctx_out(c, 0, (PartialShape){.rank = 2, .dims = {DIM_UNKNOWN, 4}});
+    for (int i = 0; i < sparse_count; i++) ctx_out(c, 1 + i, c->in[sparse + i]);
+    for (int i = 0; i < dense_count; i++) ctx_out(c, 1 + sparse_count + i, c->in[dense + i]);
+}
+
 const ShapeRow nn_rules[] = {
     {"BatchToSpace", batch_to_space, 0},
     {"BatchToSpaceND", batch_to_space_nd, 0},
@@ -304,6 +314,12 @@ const ShapeRow nn_rules[] = {
     {"GRUBlockCell", 0, "[b,?] [?,c] -> [b,c] [b,c] [b,c] [b,c]"},
     {"GRUBlockCellGrad", 0, "[b,i] [?,c] [?,w] -> [b,i] [b,c] [b,c] [b,w]"},
     {"KMC2ChainInitialization", rule_scalar, 0},
+    {"SdcaFprint", 0, "[n] -> [n,2]"},
+    {"SdcaOptimizer", sdca, 0},
+    {"SdcaOptimizerV2", sdca, 0},
+    {"SdcaShrinkL1", rule_unknown, 0},
+    {"NegTrain", rule_unknown, 0},
+    {"Skipgram", rule_unknown, 0},
     {"KmeansPlusPlusInitialization", rule_unknown, 0},
     {"NearestNeighbors", rule_unknown, 0},
     {"InTopK", 0, "[b,?] [b] -> [b]"},
