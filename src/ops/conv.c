@@ -91,7 +91,7 @@ static Error *conv_shape(const ConvState *st, const Shape *in, const Shape *filt
             return error_invalid("convolution of %s with %s is too large", shape_text(in).text,
                                  shape_text(filter).text);
         }
-        if (filter->dims[d] <= 0 && !st->depthwise)
+        if (filter->dims[d] <= 0 && !st->depthwise && d < 3)
             return error_invalid("filter must not have zero elements (i.e. all dimensions must be non-zero)");
     }
     int64_t in_c = in->dims[w->c], filter_c = filter->dims[2], out_c = filter->dims[3];

@@ -61,21 +61,23 @@ static Error *dense_run(KernelContext *k, RangeFn *range) {
     return NULL;
 }
 
+/* Of labels outside of [0, n) the lowest is named when it is negative, else the highest. */
 static Error *check_labels(const Tensor *labels, int64_t n) {
+    int64_t low = 0, high = -1;
     for (int64_t i = 0; i < labels->count; i++) {
         int64_t label = tensor_index(labels, i);
-        if (label >= 0 && label < n) continue;
-        StrBuf all = {0};
-        for (int64_t j = 0; j < labels->count && j < 100; j++) {
-            strbuf_addf(&all, "%s%lld", j ? " " : "", (long long)tensor_index(labels, j));
-        }
-        Error *err = error_invalid(
-            "Received a label value of %lld which is outside the valid range of [0, %lld).  Label values: %.*s",
-            (long long)label, (long long)n, STR_ARG(strbuf_str(&all)));
-        strbuf_clear(&all);
-        return err;
+        if (label < low) low = label;
+        if (label > high) high = label;
     }
-    return NULL;
+    if (low == 0 && high < n) return NULL;
+    StrBuf all = {0};
+    for (int64_t j = 0; j < labels->count && j < 100; j++) {
+        strbuf_addf(&all, "%s%lld", j ? " " : "", (long long)tensor_index(labels, j));
+    }
+    Error *err = error_invalid("Received a label value of %lld which is outside the valid range of [0, %lld).  Label values: %.*s",
+                               (long long)(low < 0 ? low : high), (long long)n, STR_ARG(strbuf_str(&all)));
+    strbuf_clear(&all);
+    return err;
 }
 
 static Error *label_run(KernelContext *k, RangeFn *range) {

@@ -3,6 +3,7 @@
    The rows (and columns) of the input are cut where a sequence says: region i is [sequence[i], sequence[i + 1]), with one more when
    regions overlap. The sequence is drawn by chance for each run. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -32,7 +33,7 @@ const OpDef fractional_pool_ops[] = {
 /* ---- Regions ---- */
 
 typedef struct Regions {
-    const int64_t *rows, *cols; /* one more than there are regions; ascending, from 0 to below the size of the input */
+    const int64_t *rows, *cols; /* one more than there are regions; none is negative, what lies past the input is cut off */
     int64_t row_count, col_count, batch, rows_in, cols_in;
     bool overlapping;
 } Regions;
@@ -63,18 +64,14 @@ static bool region_next(const Regions *r, Region *at) {
     return true;
 }
 
-/* Sequences that came as tensors. */
-static Error *check_sequence(const Tensor *t, int64_t in, int64_t out, const char *what) {
-    if (t->shape.rank != 1 || t->count < 2 || t->count != out + 1)
-        return error_invalid("The %s pooling sequence has shape %s, which does not go with %lld regions", what,
-                             shape_text(&t->shape).text, (long long)out);
-    for (int64_t i = 0; i < t->count; i++) {
+/* Whether a sequence has a region for each of `out`, and none is empty. */
+static bool has_regions(const Tensor *t, int64_t in, int64_t out) {
+    bool good = t->shape.rank == 1 && t->count == out + 1 && out > 0 && tensor_i64(t)[0] >= 0;
+    for (int64_t i = 0; good && i < out; i++) {
         int64_t at = tensor_i64(t)[i];
-        if (at < 0 || at > in || (i + 1 < t->count && (at >= in || tensor_i64(t)[i + 1] <= at)))
-            return error_invalid("The %s pooling sequence must ascend within [0, %lld]: number %lld is %lld", what,
-                                 (long long)in, (long long)i, (long long)at);
+        good = at < in && tensor_i64(t)[i + 1] > at;
     }
-    return NULL;
+    return good;
 }
 
 /* ---- Arithmetic ---- */
@@ -164,7 +161,8 @@ static Error *init_pool(const Node *node, void *state) {
         if (!(ratio[i] >= 1)) err = error_invalid("pooling_ratio cannot be smaller than 1, got: %g", (double)ratio[i]);
     }
     if (!err && (s->ratio[0] != 1 || s->ratio[3] != 1))
-        err = error_unimplemented("Fractional pooling is not yet supported on the batch nor channel dimension.");
+        err = error_unimplemented("Fractional %s pooling is not yet supported on the batch nor channel dimension.",
+                                  str_is(node->op, "FractionalMaxPool") ? "max" : "average");
     free(ratio);
     return err;
 }
@@ -212,13 +210,14 @@ static Error *sequences(FractionalState *s, const Shape *in, const Shape *out, T
     for (int i = 0; i < 2 && !found[1] && !err; i++) err = sequence_new(s, in->dims[1 + i], out->dims[1 + i], &found[i]);
     for (int i = 0; i < 2 && s->deterministic && !err && !s->kept[i]; i++) s->kept[i] = tensor_ref(found[i]);
     pthread_mutex_unlock(&s->mutex);
-    for (int i = 0; i < 2 && !err; i++) err = check_sequence(found[i], in->dims[1 + i], out->dims[1 + i], i ? "column" : "row");
+    for (int i = 0; i < 2 && !err; i++) {
+        if (!has_regions(found[i], in->dims[1 + i], out->dims[1 + i])) err = error_invalid("The regions of the first run do not go with an image of shape %s", shape_text(in).text);
+    }
     return err;
 }
 
-static Regions regions_of(const Tensor *rows, const Tensor *cols, const Shape *in, bool overlapping) {
-    return (Regions){tensor_i64(rows), tensor_i64(cols), rows->count - 1, cols->count - 1,
-                     in->dims[0],      in->dims[1],      in->dims[2],     overlapping};
+static Regions regions_of(const Tensor *rows, const Tensor *cols, const Shape *in, const Shape *out, bool overlapping) {
+    return (Regions){tensor_i64(rows), tensor_i64(cols), out->dims[1], out->dims[2], in->dims[0], in->dims[1], in->dims[2], overlapping};
 }
 
 static Error *run_pool(KernelContext *k, bool max) {
@@ -237,7 +236,7 @@ static Error *run_pool(KernelContext *k, bool max) {
     Error *err = sequences(s, in, &shape, found);
     Tensor *out = err ? NULL : kernel_output(k, 0, &shape);
     if (out) {
-        Regions r = regions_of(found[0], found[1], in, s->overlapping);
+        Regions r = regions_of(found[0], found[1], in, &shape, s->overlapping);
         if (max)
             fns_of(out->dtype)->max(&r, k->in[0], out, NULL);
         else
@@ -266,48 +265,97 @@ static Error *init_grad(const Node *node, void *state) {
     return node_attr_bool(node, "overlapping", &((GradState *)state)->overlapping);
 }
 
-/* Inputs `first` and the next are the sequences of a pooling from `in` to `out`. */
-static Error *grad_regions(KernelContext *k, int first, const Shape *in, const Shape *out, Regions *r) {
-    if (in->rank != 4 || out->rank != 4)
-        return error_invalid("Images must be 4-dimensional, not %s and %s", shape_text(in).text, shape_text(out).text);
-    if (in->dims[0] != out->dims[0] || in->dims[3] != out->dims[3])
-        return error_invalid("Input %s and output %s must have as many batches and channels", shape_text(in).text, shape_text(out).text);
-    Error *err = check_sequence(k->in[first], in->dims[1], out->dims[1], "row");
-    if (!err) err = check_sequence(k->in[first + 1], in->dims[2], out->dims[2], "column");
-    if (!err) *r = regions_of(k->in[first], k->in[first + 1], in, ((const GradState *)k->state)->overlapping);
-    return err;
-}
-
 static Error *run_max_grad(KernelContext *k) {
+    static const char *const names[] = {"tensor_in", "tensor_out", "out_backprop", "row_pooling_sequence", "col_pooling_sequence"};
     const Tensor *in = k->in[0], *out = k->in[1], *dy = k->in[2];
-    Regions r;
-    Error *err = grad_regions(k, 3, &in->shape, &out->shape, &r);
-    if (err) return err;
-    if (!shape_eq(&out->shape, &dy->shape))
+    for (int i = 0; i < 5; i++) {
+        if (i < 2 && k->in[i]->shape.rank != 4) return error_invalid("%s must be 4-dimensional", names[i]);
+        if (i > 2 && k->in[i]->shape.rank != 1)
+            return error_invalid("%s must be a vector, received shape %s", names[i], shape_text(&k->in[i]->shape).text);
+    }
+    if (in->shape.dims[0] != out->shape.dims[0] || in->shape.dims[3] != out->shape.dims[3])
+        return error_invalid("Input %s and output %s must have as many batches and channels", shape_text(&in->shape).text, shape_text(&out->shape).text);
+    for (int d = 1; d < 3; d++) {
+        if (!has_regions(k->in[2 + d], in->shape.dims[d], out->shape.dims[d])) return error_invalid("tensor_out_dup is not the same as tensor_out");
+    }
+    if (out->count < dy->count)
         return error_invalid("orig_output %s and out_backprop %s must have the same shape", shape_text(&out->shape).text, shape_text(&dy->shape).text);
     Tensor *dx = kernel_output(k, 0, &in->shape);
     if (!dx) return NULL;
     memset(dx->data, 0, tensor_bytes(dx));
-    int64_t *from = xmalloc((size_t)(dy->count + 1) * sizeof *from);
+    Regions r = regions_of(k->in[3], k->in[4], &in->shape, &out->shape, ((const GradState *)k->state)->overlapping);
+    int64_t *from = xmalloc((size_t)(out->count + 1) * sizeof *from);
     fns_of(dx->dtype)->max(&r, in, NULL, from);
     fns_of(dx->dtype)->max_grad(dy, from, dx);
     free(from);
     return NULL;
 }
 
+/* A sequence as TensorFlow's error prints it: numbers of one width. */
+static char *sequence_text(const Tensor *t) {
+    size_t width = 0;
+    char number[32];
+    for (int64_t i = 0; i < t->count; i++) {
+        size_t n = (size_t)snprintf(number, sizeof number, "%lld", (long long)tensor_i64(t)[i]);
+        if (n > width) width = n;
+    }
+    StrBuf text = {0};
+    for (int64_t i = 0; i < t->count && i < 1000; i++) strbuf_addf(&text, "%s%*lld", i ? " " : "", (int)width, (long long)tensor_i64(t)[i]);
+    return strbuf_detach(&text);
+}
+
+/* A sequence for `out` regions, none of which begins or ends before the first pixel of `in`. */
+static Error *check_average_sequence(const Tensor *t, int64_t in, int64_t out, bool overlapping, const char *what) {
+    for (int64_t i = 0; i < out; i++) {
+        int64_t last = least(tensor_i64(t)[i + 1] - !overlapping, in - 1);
+        if (tensor_i64(t)[i] >= 0 && last >= 0) continue;
+        char *text = sequence_text(t);
+        Error *err = error_invalid("%s sequence tensor values must not be negative, got %s", what, text);
+        free(text);
+        return err;
+    }
+    return NULL;
+}
+
+static Error *check_average(KernelContext *k, const Shape *in, const Shape *out) {
+    static const char *const dims[] = {"Batch", "Rows", "Columns", "Depth"}, *const short_names[] = {"row", "col"}, *const names[] = {"Row", "Column"};
+    if (out->rank != 4) return error_invalid("out_backprop must be 4-dimensional");
+    for (int d = 0; d < 4; d++)
+        if (out->dims[d] == 0) return error_invalid("out_backprop must be positive for all dimension, got:0");
+    for (int d = 0; d < 4; d++)
+        if (in->dims[d] == 0) return error_invalid("%s dimension of input must not be 0", dims[d]);
+    if (in->dims[0] < out->dims[0] || in->dims[3] != out->dims[3])
+        return error_invalid("Input %s and output %s must have as many batches and channels", shape_text(in).text, shape_text(out).text);
+    Error *err = NULL;
+    for (int i = 0; i < 2 && !err; i++) {
+        const Tensor *t = k->in[2 + i];
+        if (t->count <= out->dims[1 + i])
+            err = error_invalid("Given out_backprop shape %s, %s_seq_tensor must have at least %lld elements, but got %lld", shape_text(out).text, short_names[i],
+                                (long long)out->dims[1 + i] + 1, (long long)t->count);
+    }
+    bool overlapping = ((const GradState *)k->state)->overlapping;
+    for (int i = 0; i < 2 && !err; i++) err = check_average_sequence(k->in[2 + i], in->dims[1 + i], out->dims[1 + i], overlapping, names[i]);
+    return err;
+}
+
 static Error *run_average_grad(KernelContext *k) {
     const Tensor *dy = k->in[1];
-    Regions r;
     Shape shape;
     if (k->in[0]->shape.rank != 1 || k->in[0]->count != 4)
         return error_invalid("original input tensor shape must be1-dimensional and 4 elements");
+    for (int d = 0; d < 4; d++) {
+        int64_t size = tensor_index(k->in[0], d);
+        if (size < 0) return error_invalid("Expected a non-negative size, got %lld", (long long)size);
+    }
     Error *err = kernel_shape_input(k, 0, &shape);
-    if (!err) err = grad_regions(k, 2, &shape, &dy->shape, &r);
+    if (!err) err = check_average(k, &shape, &dy->shape);
     if (err) return err;
     Tensor *dx = kernel_output(k, 0, &shape);
     Tensor *sums = dx ? kernel_scratch(k, DT_DOUBLE, &shape) : NULL;
     if (!sums) return NULL;
     memset(sums->data, 0, tensor_bytes(sums));
+    Regions r = regions_of(k->in[2], k->in[3], &shape, &dy->shape, ((const GradState *)k->state)->overlapping);
+    r.batch = dy->shape.dims[0];
     fns_of(dx->dtype)->average_grad(&r, dy, dx, tensor_f64(sums));
     tensor_unref(sums);
     return NULL;

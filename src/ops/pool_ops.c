@@ -99,16 +99,24 @@ static Error *check_window(const PoolState *st) {
     if (st->rank == 5 && (st->ksize[c] != 1 || st->strides[c] != 1)) {
         return error_unimplemented("Pooling is not yet supported on the depth dimension.");
     }
-    bool over_space = false;
-    for (int d = 1; d < st->rank; d++) over_space |= d != c && (st->ksize[d] != 1 || st->strides[d] != 1);
-    if (st->ksize[c] != 1 && over_space) {
-        return error_unimplemented(
-            "MaxPooling supports exactly one of pooling across depth or pooling across width/height.");
-    }
-    if (st->ksize[c] != st->strides[c]) {
-        return error_unimplemented("Depthwise max pooling requires the depth window to equal the depth stride.");
-    }
     return NULL;
+}
+
+/* A pool of flat images goes over rows and columns or over channels, not both; `channels` are those of the image. */
+static Error *check_depth(const PoolState *st, int64_t channels) {
+    int c = st->channels_first ? 1 : st->rank - 1;
+    int64_t size = st->ksize[c];
+    if (st->rank != 4 || size == 1) return NULL;
+    for (int d = 1; d < st->rank; d++) {
+        if (d != c && st->ksize[d] != 1) {
+            return error_unimplemented("MaxPooling supports exactly one of pooling across depth or pooling across width/height.");
+        }
+    }
+    if (channels % size != 0) {
+        return error_unimplemented("Depthwise max pooling requires the depth window to evenly divide the input depth");
+    }
+    if (st->strides[c] == size) return NULL;
+    return error_unimplemented("Depthwise max pooling requires the depth window to equal the depth stride");
 }
 
 static Error *read_list(const Node *node, const char *name, int64_t *out, int want) {
@@ -175,7 +183,8 @@ static Error *check_image(const KernelContext *k, const PoolState *st) {
     bool with_argmax = node_is(k->node, "MaxPoolWithArgmax");
     if (with_argmax && x->shape.rank != 4) return error_invalid("tensor_in must be 4-dimensional (2)");
     if (with_argmax && x->count == 0) return error_invalid("tensor_in must not be empty (2)");
-    if (st->rank == 5 || x->shape.rank == 4) return NULL;
+    if (st->rank == 5) return NULL;
+    if (x->shape.rank == 4) return check_depth(st, x->shape.dims[st->channels_first ? 1 : 3]);
     return error_invalid("tensor_in_shape must have 2 spatial dimensions. %d %d", x->shape.rank, st->channels_first);
 }
 
@@ -246,9 +255,7 @@ static void pool_images(KernelContext *k, PoolJob *job, RangeFn *range) {
 static Error *depth_pool(KernelContext *k, const PoolState *st, RangeFn *range) {
     const Tensor *x = k->in[0];
     int64_t channels = x->shape.dims[x->shape.rank - 1], size = st->ksize[st->rank - 1];
-    if (st->channels_first || x->shape.rank != st->rank || channels % size != 0) {
-        return error_unimplemented("Depthwise max pooling requires the depth window to evenly divide the input depth.");
-    }
+    if (st->channels_first) return error_unimplemented("Depthwise max pooling of channels that come first");
     Shape out = x->shape;
     out.dims[out.rank - 1] = channels / size;
     Tensor *z = kernel_output(k, 0, &out);
@@ -264,6 +271,10 @@ static Error *depth_pool(KernelContext *k, const PoolState *st, RangeFn *range) 
     return NULL;
 }
 
+static bool has_depth(const PoolState *st) {
+    return st->ksize[st->channels_first ? 1 : st->rank - 1] != 1;
+}
+
 static Error *max_run(KernelContext *k, RangeFn *range) {
     PoolState st = *(const PoolState *)k->state;
     PoolJob job = {.x = k->in[0]->data};
@@ -271,7 +282,8 @@ static Error *max_run(KernelContext *k, RangeFn *range) {
     Error *err = node_is(k->node, "MaxPoolV2") ? read_window(k, 1, &st) : NULL;
     if (!err) err = check_image(k, &st);
     if (err) return err;
-    if (st.ksize[st.channels_first ? 1 : st.rank - 1] != 1) return depth_pool(k, &st, range);
+    if (has_depth(&st) && k->output_count == 1) return depth_pool(k, &st, range);
+    for (int d = 0; has_depth(&st) && d < st.rank; d++) st.ksize[d] = st.strides[d] = 1; /* as TensorFlow: the places of all */
     err = pool_shape(&st, &k->in[0]->shape, &job.shape, &out);
     if (err) return err;
     Tensor *z = kernel_output(k, 0, &out);
@@ -301,7 +313,7 @@ static Error *max_grad_run(KernelContext *k, RangeFn *range) {
     if (k->in[0]->dtype != k->in[2]->dtype) return error_unimplemented("%.*s of mixed types", STR_ARG(k->node->op));
     Error *err = check_ranks(k, &st, "out_backprop");
     if (!err && node_is(k->node, "MaxPoolGradV2")) err = read_window(k, 3, &st);
-    if (!err && st.ksize[st.channels_first ? 1 : st.rank - 1] != 1) {
+    if (!err && (has_depth(&st) || st.strides[st.channels_first ? 1 : st.rank - 1] != 1)) {
         err = error_unimplemented("MaxPoolingGrad is not yet supported on the depth dimension.");
     }
     if (!err) err = pool_shape(&st, &k->in[0]->shape, &job.shape, &out);
@@ -324,7 +336,7 @@ static Error *max_grad_grad_run(KernelContext *k, RangeFn *range) {
     if (x->dtype != dx->dtype) return error_unimplemented("%.*s of mixed types", STR_ARG(k->node->op));
     Error *err = check_ranks(k, &st, "out_grad_backprop");
     if (!err && node_is(k->node, "MaxPoolGradGradV2")) err = read_window(k, 3, &st);
-    if (!err && st.ksize[st.channels_first ? 1 : st.rank - 1] != 1) {
+    if (!err && (has_depth(&st) || st.strides[st.channels_first ? 1 : st.rank - 1] != 1)) {
         err = error_unimplemented("MaxPoolingGradGrad is not yet supported on the depth dimension.");
     }
     if (!err) err = pool_shape(&st, &x->shape, &job.shape, &out);
@@ -375,7 +387,7 @@ static Error *argmax_grad(KernelContext *k) {
 }
 
 static Error *refuse_depth(const PoolState *st) {
-    if (st->ksize[st->channels_first ? 1 : st->rank - 1] == 1) return NULL;
+    if (!has_depth(st)) return NULL;
     return error_unimplemented("Non-spatial pooling is not yet supported. Volunteers? :)");
 }
 
@@ -391,6 +403,25 @@ static Error *avg_run(KernelContext *k, RangeFn *range) {
     if (!z) return NULL;
     job.z = z->data;
     if (z->count > 0) pool_images(k, &job, range);
+    return NULL;
+}
+
+/* The windows of a gradient of shape `dz`, which need not be that of the pooled image, end inside of an image of shape `in`. */
+static Error *check_reach(const PoolShape *s, const Shape *in, const Shape *dz) {
+    for (int64_t r = 0; r < dz->dims[1]; r++) {
+        for (int64_t c = 0; c < dz->dims[2]; c++) {
+            int64_t at[2] = {r, c}, end[2];
+            for (int i = 0; i < 2; i++) {
+                int64_t size = s->in[i + 1], start = at[i] * s->stride[i + 1];
+                if (start > size) return error_invalid("index * stride must be less than or equal to input size");
+                end[i] = start - s->pad[i + 1] + s->k[i + 1] < size ? start - s->pad[i + 1] + s->k[i + 1] : size;
+            }
+            int64_t last = ((dz->dims[0] - 1) * s->in[1] + end[0] - 1) * s->in[2] + end[1] - 1, count = shape_count(in);
+            if (last >= count) {
+                return error_invalid("Output only has %lld elements but computation requested would use element with index=%lld", (long long)count, (long long)last);
+            }
+        }
+    }
     return NULL;
 }
 
@@ -415,7 +446,8 @@ static Error *avg_grad_run(KernelContext *k, RangeFn *range) {
         return error_invalid("Expected first dimension of tensor_in_shape and out_backprop to match, got %lld and %lld",
                              (long long)in.dims[0], (long long)k->in[1]->shape.dims[0]);
     }
-    err = check_shape("grad", &out, &k->in[1]->shape);
+    if (!shape_eq(&out, &k->in[1]->shape) && st->rank == 4 && !st->channels_first && shape_count(&in) > 0) err = check_reach(&job.shape, &in, &k->in[1]->shape);
+    if (!err) err = check_shape("grad", &out, &k->in[1]->shape);
     if (err) return err;
     Tensor *dx = kernel_output(k, 0, &in);
     if (!dx) return NULL;

@@ -141,6 +141,19 @@ CALLS = {
     "MaxPoolWithArgmax": (windows("MaxPoolWithArgmax", "input", ksize=0), [(IMAGE[0],), (IMAGE[:0],)]),
     "MaxPoolGradWithArgmax": (windows("MaxPoolGradWithArgmax", "input", "grad", "argmax", ksize=0), [(IMAGE[0], FLAT, FLAT.astype(np.int64)), (IMAGE, FLAT[:1], FLAT.astype(np.int64)), (IMAGE, FLAT, FLAT[:1].astype(np.int64))]),
     "AvgPoolGrad": (windows("AvgPoolGrad", "orig_input_shape", "grad", ksize=0), [(ints(2, 3, 3), FLAT), (ints([2, 3, 3, 2]), FLAT), (ints(2, 3, 3, 2), FLAT[0])]),
+    "MaxPool depth": (op("MaxPool", "input", ksize=[1, 1, 1, 2], strides=[1, 1, 1, 1], padding="SAME"), [(zeros(1, 1, 1, 4),), (zeros(1, 1, 1, 5),)]),
+    "MaxPool all": (op("MaxPool", "input", ksize=[1, 2, 1, 2], strides=[1, 1, 1, 2], padding="SAME"), [(IMAGE,)]),
+    "AvgPool depth": (op("AvgPool", "value", ksize=[1, 1, 1, 2], strides=[1, 1, 1, 2], padding="SAME"), [(IMAGE,), (zeros(1, 1, 1, 5),)]),
+    "AvgPoolGrad reach": (op("AvgPoolGrad", "orig_input_shape", "grad", ksize=[1] * 4, strides=[1, 1, 1, 2], padding="VALID"), [(ints(1, 1, 3, 1), zeros(3, 1, 3, 1))]),
+    "AvgPoolGrad windows": (op("AvgPoolGrad", "orig_input_shape", "grad", ksize=[1, 4, 12, 1], strides=[1, 12, 12, 3], padding="SAME"), [(ints(11, 9, 7, 9), zeros(16, 16, 16, 16))]),
+    "FractionalMaxPool": (lambda x: list(R.FractionalMaxPool(value=x, pooling_ratio=[2, 1, 1, 1])), [(IMAGE,)]),
+    "FractionalAvgPool": (lambda x: list(R.FractionalAvgPool(value=x, pooling_ratio=[1, 1, 1, 2])), [(IMAGE,)]),
+    "FractionalMaxPoolGrad": (op("FractionalMaxPoolGrad", "orig_input", "orig_output", "out_backprop", "row_pooling_sequence", "col_pooling_sequence"), [
+        (zeros(1, 4, 4, 1), zeros(1, 2, 2, 1), zeros(1, 2, 2, 1), rows, columns) for rows, columns in ((longs(0, 2), longs(0, 2, 4)), (longs(0, 2, 9), longs(0, 2, 4)), (longs(0, 2, 4), longs([0, 2], [4, 4])))]),
+    "FractionalAvgPoolGrad": (op("FractionalAvgPoolGrad", "orig_input_tensor_shape", "out_backprop", "row_pooling_sequence", "col_pooling_sequence"), [
+        (longs(1, 4, 4, 1), zeros(1, 2, 2, 1), rows, columns) for rows, columns in ((longs(-10, 1, 3), longs(0, 2, 4)), (longs(0, 2, 9), longs(0, 2, 4)), (longs(0, 2, 4), longs(0, -123, 3)), (longs(0, 2), longs(0, 2, 4)), (longs(4, 2, 0), longs(0, 2, 4)))] + [
+        (shape, zeros(1, 2, 2, 1), longs(0, 2, 4), longs(0, 2, 4)) for shape in (longs(0, 4, 4, 1), longs(1, 0, 4, 1), longs(1, 4, 0, 1), longs(1, 4, 4, 0), longs(1, -4, 4, 1), longs(1, 4, 4), longs(2, 4, 4, 1))] + [
+        (longs(1, 4, 4, 1), gradient, longs(0, 2, 4), longs(0, 2, 4)) for gradient in (zeros(2, 2), zeros(0, 2, 2, 1))]),
     "AvgPool3DGrad": (windows("AvgPool3DGrad", "orig_input_shape", "grad", ksize=0, rank=5), [(ints(2, 3, 3, 3), zeros(2, 2, 2, 2, 2)), (ints(2, 3, 3, 3, 2), FLAT), (ints(1, 3, 3, 3, 2), zeros(2, 2, 2, 2, 2)), (ints(2, 3, -3, 3, 2), zeros(2, 2, 2, 2, 2))]),
     "FusedBatchNormV3": (lambda *v: norm(*v, training=False), [(IMAGE, zeros(2), zeros(2), zeros(3), zeros(2)), (IMAGE, zeros(2), zeros(2), zeros(2), zeros(3)), (IMAGE, zeros(2), zeros(2), zeros(1, 2), zeros(2)), (IMAGE, zeros(2), zeros(2), zeros(2), zeros(1, 2)), (IMAGE, zeros(1, 2), zeros(2), zeros(2), zeros(2))]),
     "average": (lambda *v: norm(*v, factor=0.5), [(IMAGE, zeros(2), zeros(2), zeros(0), zeros(0)), (IMAGE, zeros(2), zeros(2), zeros(2), zeros(0))]),

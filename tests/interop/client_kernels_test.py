@@ -1,0 +1,28 @@
+"""What TensorFlow's tests of its kernels ask of single ops: odd windows, empty tensors, special values, files of all kinds. Values are TensorFlow's."""
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from client_programs import table
+
+R = tf.raw_ops
+
+
+def ramp(*shape, dtype=np.float32):
+    """Numbers that differ, of both signs."""
+    return (np.arange(np.prod(shape)) * 7 % 23 - 9).reshape(shape).astype(dtype)
+
+
+def with_gradients(y, *xs):
+    return [y, tf.gradients(y * y, xs)]
+
+
+def conv_without_filters():
+    x, w = tf.constant(ramp(1, 8, 8, 3)), tf.zeros([2, 2, 3, 0])
+    return with_gradients(tf.nn.conv2d(x, w, [1, 1, 1, 1], "VALID"), x, w)
+
+
+test_windows = table({
+    "a pool over channels tells the place of each": lambda: list(R.MaxPoolWithArgmax(input=ramp(1, 2, 2, 6), ksize=[1, 1, 1, 3], strides=[1, 1, 1, 3], padding="SAME")),
+    "a pool over channels with strides over columns": lambda: R.MaxPool(input=ramp(2, 3, 3, 2), ksize=[1, 1, 1, 2], strides=[1, 1, 2, 2], padding="SAME"),
+    "a convolution without filters": conv_without_filters,
+})
