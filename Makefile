@@ -21,7 +21,7 @@ FLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefine
 FLAGS_tsan := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
 FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes -Werror $(if $(filter fuzz,$(MODE)),-Wno-missing-field-initializers)
-PKGS := libnghttp2 libuv libprotobuf-c zlib libcjson libpng libjpeg icu-uc sqlite3
+PKGS := libnghttp2 libuv libprotobuf-c zlib libcjson libpng libjpeg icu-uc sqlite3 libwebp libwebpdemux
 
 CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE $(FLAGS_$(MODE)) -fno-math-errno -ffp-contract=$(CONTRACT) -fvisibility=hidden -fPIC -pthread -Isrc -Iinclude -I$(B)/gen
 LIBS = $(shell pkg-config --libs $(PKGS)) -ldnnl -lgomp -lsnappy -lgif -lm -pthread

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-BUILD="gcc make pkg-config protobuf-compiler protobuf-c-compiler libprotobuf-c-dev libnghttp2-dev libuv1-dev libdnnl-dev zlib1g-dev libsnappy-dev libcjson-dev libpng-dev libjpeg62-turbo-dev libgif-dev libicu-dev libsqlite3-dev"
+BUILD="gcc make pkg-config protobuf-compiler protobuf-c-compiler libprotobuf-c-dev libnghttp2-dev libuv1-dev libdnnl-dev zlib1g-dev libsnappy-dev libcjson-dev libpng-dev libjpeg62-turbo-dev libgif-dev libicu-dev libsqlite3-dev libwebp-dev"
 TEST="$BUILD clang-14 libclang-rt-14-dev llvm-14 libcmocka-dev valgrind iproute2 python3 python3-venv zsh"
 PEER_PACKAGES="openmpi-bin libopenmpi-dev g++ python3-dev" # torch.compile calls a C++ compiler
 REQUIREMENTS=scripts/test_requirements.txt
@@ -31,7 +31,7 @@ missing_packages() {
 check_without_dpkg() {
     local what bad=""
     for what in gcc make pkg-config protoc protoc-c; do command -v "$what" >/dev/null || bad="$bad $what"; done
-    for what in libnghttp2 libuv libprotobuf-c zlib libcjson libpng libjpeg icu-uc sqlite3; do pkg-config --exists "$what" 2>/dev/null || bad="$bad $what"; done
+    for what in libnghttp2 libuv libprotobuf-c zlib libcjson libpng libjpeg icu-uc sqlite3 libwebp libwebpdemux; do pkg-config --exists "$what" 2>/dev/null || bad="$bad $what"; done
     [ -z "$bad" ] || die "missing:$bad. On Debian these come from: $*"
 }
 

@@ -612,3 +612,80 @@ def mapped_rows(p):
     p.run(same, {x: p.values(()), more: I64(1)})
     p.run(same, {x: p.values((2, 3)), more: np.arange(3, dtype=I64)})
     p.run(uneven, {more: np.array([2, 2], I64)})
+
+
+def batches(count=10, size=4, drop=False):
+    return raw.BatchDatasetV2(input_dataset=numbers(count), batch_size=c64(size), drop_remainder=drop, output_types=[tf.int64], output_shapes=[[None]])
+
+
+ROWS = {"output_types": [tf.int64], "output_shapes": [tf.TensorShape([None])]}
+for op in (raw.RebatchDataset, raw.ExperimentalRebatchDataset):
+    for replicas in (1, 2, 3, 0):
+        pipeline("ExperimentalRebatchDataset" if op is raw.ExperimentalRebatchDataset else "RebatchDataset", lambda p, op=op, replicas=replicas: op(
+            input_dataset=batches(), num_replicas=c64(replicas), **ROWS), shapes=([None],), name=f"legacy_rebatch_{replicas}")
+pipeline("RebatchDataset", lambda p: raw.RebatchDataset(input_dataset=numbers(), num_replicas=c64(2), **SCALAR), name="legacy_rebatch_of_scalars")
+for policy in (0, 2, 3, -1):
+    pipeline("AutoShardDataset", lambda p, policy=policy: raw.AutoShardDataset(input_dataset=numbers(10), num_workers=c64(3), index=c64(1), auto_shard_policy=policy, **SCALAR),
+             name=f"auto_shard_{policy}")
+for workers, index in ((1, 0), (3, 3), (0, 0), (3, -1)):
+    pipeline("AutoShardDataset", lambda p, workers=workers, index=index: raw.AutoShardDataset(input_dataset=numbers(10), num_workers=c64(workers), index=c64(index), **SCALAR),
+             name=f"auto_shard_{workers}_{index}")
+pipeline("ExperimentalAutoShardDataset", lambda p: raw.ExperimentalAutoShardDataset(input_dataset=batches(), num_workers=c64(2), index=c64(0), **ROWS), shapes=([None],))
+
+
+def global_shuffle(source, seeds=None, reshuffle=False, **kind):
+    return raw.GlobalShuffleDataset(input_dataset=source, seed=c64(3), seed2=c64(5), seed_generator=seeds if seeds is not None else raw.DummySeedGenerator(),
+                                    reshuffle_each_iteration=reshuffle, **(kind or SCALAR))
+
+
+pipeline("GlobalShuffleDataset", lambda p: global_shuffle(numbers(23)))
+pipeline("GlobalShuffleDataset", lambda p: global_shuffle(numbers(1)), name="global_shuffle_of_one")
+pipeline("GlobalShuffleDataset", lambda p: global_shuffle(raw.RepeatDataset(input_dataset=numbers(7), count=c64(3), **SCALAR)), name="global_shuffle_of_repeat")
+pipeline("GlobalShuffleDataset", lambda p: raw.RepeatDataset(input_dataset=global_shuffle(numbers(7), reshuffle=True), count=c64(3), **SCALAR), name="global_shuffle_again")
+pipeline("GlobalShuffleDataset", lambda p: global_shuffle(numbers(9), raw.AnonymousSeedGenerator(seed=c64(3), seed2=c64(5), reshuffle=True).handle, True), name="global_shuffle_seeds")
+pipeline("GlobalShuffleDataset", lambda p: global_shuffle(batches(12, 3, True), **ROWS), shapes=([None],), name="global_shuffle_batches")
+pipeline("GlobalShuffleDataset", lambda p: global_shuffle(batches(12, 3), **ROWS), shapes=([None],), name="global_shuffle_remainder")
+pipeline("GlobalShuffleDataset", lambda p: global_shuffle(raw.RepeatDataset(input_dataset=numbers(7), count=c64(-1), **SCALAR)), name="global_shuffle_forever")
+pipeline("GlobalShuffleDataset", lambda p: global_shuffle(raw.UniqueDataset(input_dataset=numbers(7), **SCALAR)), name="global_shuffle_unique")
+
+
+def weighted(weights, counts):
+    return raw.WeightedFlatMapDataset(input_datasets=[numbers(10 * i + n, 10 * i) for i, n in enumerate(counts)], weights=[tf.constant(w, tf.float64) for w in weights], **SCALAR)
+
+
+for weights, counts in (([0.3, 0.7], [10, 10]), ([0.5, 0.25, 0.25], [10, 10, 10]), ([0.2, 0.3, 0.5], [9, 9, 1]), ([1, 1], [3, 5])):
+    pipeline("WeightedFlatMapDataset", lambda p, weights=weights, counts=counts: weighted(weights, counts), name=f"weighted_{weights[0]}_{counts[-1]}")
+pipeline("WeightedFlatMapDataset", lambda p: weighted([0.5] * 3, [3, 3]), name="weighted_uneven")
+
+
+@program("ComputeBatchSize")
+def batch_sizes(p):
+    plain = batches(9, 3)
+    padded = raw.PaddedBatchDatasetV2(input_dataset=numbers(9), batch_size=c64(5), padded_shapes=[tf.constant([], tf.int64)], padding_values=[c64(0)], drop_remainder=False,
+                                      output_shapes=[[None]])
+    made = [numbers(), plain, padded, raw.TakeDataset(input_dataset=plain, count=c64(2), **ROWS), raw.PrefetchDataset(input_dataset=padded, buffer_size=c64(1), **ROWS),
+            raw.ConcatenateDataset(input_dataset=plain, another_dataset=padded, **ROWS), raw.ConcatenateDataset(input_dataset=plain, another_dataset=plain, **ROWS),
+            raw.ZipDataset(input_datasets=[plain, plain], output_types=[tf.int64] * 2, output_shapes=[[None]] * 2), raw.UnbatchDataset(input_dataset=plain, **SCALAR),
+            raw.RepeatDataset(input_dataset=raw.ShardDataset(input_dataset=plain, num_shards=c64(2), index=c64(1), **ROWS), count=c64(-1), **ROWS)]
+    sizes = [raw.ComputeBatchSize(input_dataset=d) for d in made]
+    p.run(sizes)
+
+
+@program("DatasetToGraph DatasetToGraphV2 DatasetFingerprint")
+def as_graphs(p):
+    """The bytes are in any order; what they are is compared by tests/interop/client_datasets_test.py."""
+    graphs = [raw.DatasetToGraph(input_dataset=batches()), raw.DatasetToGraphV2(input_dataset=batches(), external_state_policy=2)]
+    same = [p.graph.create_op("DatasetFingerprint", [d], [tf.uint64]).outputs[0] for d in (batches(), batches(), batches(9))]
+    p.run([tf.strings.length(g) > 100 for g in graphs] + [tf.equal(same[0], same[1]), tf.equal(same[0], same[2])])
+
+
+@program("StatsAggregatorHandle StatsAggregatorHandleV2 ExperimentalStatsAggregatorHandle StatsAggregatorSummary ExperimentalStatsAggregatorSummary "
+         "SetStatsAggregatorDataset ExperimentalSetStatsAggregatorDataset")
+def statistics(p):
+    handles = [raw.StatsAggregatorHandle(shared_name="one"), raw.StatsAggregatorHandleV2(shared_name="two"), raw.ExperimentalStatsAggregatorHandle(shared_name="three")]
+    summaries = [raw.StatsAggregatorSummary(iterator=handles[0]), raw.ExperimentalStatsAggregatorSummary(iterator=handles[2])]
+    drains = [Drain(op(input_dataset=numbers(3), stats_aggregator=h, tag="a", counter_prefix="b", **SCALAR))
+              for op, h in ((raw.SetStatsAggregatorDataset, handles[1]), (raw.ExperimentalSetStatsAggregatorDataset, handles[2]))]
+    for d in drains:
+        d.run(p)
+    p.run(summaries)

@@ -248,10 +248,56 @@ def decode_image(c):
     yield Call(encoded("png", photo(c)), channels=3)
     yield Call(np.array(b"junk", object))
     yield Call(np.array(b"", object))
+    yield from webp_calls()
+    yield from webp_calls(expand_animations=False)
     from_top = ((24, -3),) if c.types["dtype"] == "uint8" else ()  # TensorFlow's process ends with others
     for bits, height in ((8, 3), (24, 3), (32, 3), (16, 3)) + from_top:
         for channels in (0, 1, 3, 4):
             yield Call(bmp(bits, height), channels=channels)
+
+
+# Four rows of five pixels that libwebp wrote: without loss as RGB and RGBA, and with loss.
+WEBP = {name: bytes.fromhex(data) for name, data in {
+    "rgb": "524946467c000000574542505650384c700000002f04c000008592dada1af9138043a2150885dbb8eda986e75061d55013004893030af0721b60c5d9ffbc6d601f6e7b504135916c35edf7"
+    "818958610003a8a1a4fd0a882a5040858e0c0efa1fdbf81f5cb0adf217bbc486f88efed43967fc4f1597c2049bc4c0a08488ee1549972855d4",
+    "rgba": "52494646b2000000574542505650384ca60000002f04c000109fa036b66d28f3c5fb1a2bc1c8855ad0812294ab839d3e9446b2d5fc50c0278347d2020dd0bf46d10032cfa8892429ba5fc4"
+    "09204205064e16b2c8c828245078f85225b16d45eaff022c1e9a50810cb4c0d204bd6329b03bc2e0e2af81297e02d242d8fb39163b7e559104de3c9294e5509a0372e995f2f72fe9dcf516"
+    "b22c9b36acdcf71166d510cd750e856d1ba9a1637cfe88fe07edb70696389fab367f4324",
+    "lossy": "524946465e000000574542505650382052000000f001009d012a0500040001402625b00274ba0002ba7c989c00fe0b26084a1f4cee61b9d7fd57e7fc0f5f26c1ffc1c6fee657f8c0869f44"
+    "b055347896fde1fcad7f5a1a52fd9a87015e5fdff1eb78fc780000",
+}.items()}
+
+
+def chunk(name, data):
+    return name + struct.pack("<I", len(data)) + data + b"\0" * (len(data) % 2)
+
+
+def animated(frames):
+    """The canvas is that of one frame; there is alpha: TensorFlow's process ends with animations that have none."""
+    def small(x):
+        return struct.pack("<I", x)[:3]
+    parts = [chunk(b"VP8X", bytes([0x12, 0, 0, 0]) + small(4) + small(3)), chunk(b"ANIM", struct.pack("<IH", 0, 0))]
+    for i, frame in enumerate(frames):
+        parts.append(chunk(b"ANMF", small(0) * 2 + small(4) + small(3) + small(40 * (i + 1)) + b"\0" + frame[12:]))
+    body = b"WEBP" + b"".join(parts)
+    return b"RIFF" + struct.pack("<I", len(body)) + body
+
+
+def webp_calls(**more):
+    for name, data in WEBP.items():
+        for channels in (0, 1, 3, 4):
+            yield Call(np.array(data, object), channels=channels, **more)
+    yield Call(np.array(animated([WEBP["rgba"], WEBP["rgb"]]), object), **more)
+    for bad in (WEBP["rgb"][:20], WEBP["rgb"][:40], WEBP["rgb"][:-8]):
+        yield Call(np.array(bad, object), **more)
+
+
+@cases("DecodeWebP", gradient=False, primary="dtype")
+def decode_webp(c):
+    yield from webp_calls()
+    yield Call(np.array(b"junk", object))
+    yield Call(np.array(b"", object))
+    yield Call(encoded("png", photo(c)), channels=3)
 
 
 SMOOTH = np.add.outer(np.arange(16) * 8, np.arange(16) * 6).astype(np.uint8)

@@ -11,6 +11,7 @@ ImageFormat image_format(Str file) {
     if (str_starts(file, STR("\x89PNG\r\n\x1a\n"))) return IMAGE_PNG;
     if (str_starts(file, STR("GIF8"))) return IMAGE_GIF;
     if (str_starts(file, STR("BM"))) return IMAGE_BMP;
+    if (file.len >= 12 && str_starts(file, STR("RIFF")) && str_starts(str_slice(file, 8, file.len), STR("WEBP"))) return IMAGE_WEBP;
     return IMAGE_UNKNOWN;
 }
 

@@ -1,4 +1,4 @@
-/* image.h: PNG, JPEG, GIF and BMP files to pixels and back. Files are not trusted: sizes are limited, broken ones are
+/* image.h: PNG, JPEG, GIF, BMP and WebP files to pixels and back. Files are not trusted: sizes are limited, broken ones are
  * InvalidArgument. */
 #pragma once
 #include <stdbool.h>
@@ -14,7 +14,7 @@ typedef struct Image {
     void *pixels; /* free() it */
 } Image;
 
-typedef enum ImageFormat { IMAGE_UNKNOWN, IMAGE_JPEG, IMAGE_PNG, IMAGE_GIF, IMAGE_BMP } ImageFormat;
+typedef enum ImageFormat { IMAGE_UNKNOWN, IMAGE_JPEG, IMAGE_PNG, IMAGE_GIF, IMAGE_BMP, IMAGE_WEBP } ImageFormat;
 ImageFormat image_format(Str file);
 
 /* InvalidArgument when an image of this size is too large to be read, else memory for it. */
@@ -51,3 +51,4 @@ Error *image_encode_jpeg(const uint8_t *pixels, int64_t height, int64_t width, i
 
 Error *image_decode_gif(Str file, bool all_frames, Image *out) MUST_CHECK; /* RGB */
 Error *image_decode_bmp(Str file, int channels, Image *out) MUST_CHECK;
+Error *image_decode_webp(Str file, int channels, bool all_frames, Image *out) MUST_CHECK; /* RGB or RGBA, as the file has; channels: 0, or that */

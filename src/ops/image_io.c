@@ -18,6 +18,7 @@ const OpDef image_io_ops[] = {
      0},
     {"DecodeGif", "contents: string -> image: uint8", "", 0},
     {"DecodeBmp", "contents: string -> image: uint8", "channels: int = 0", 0},
+    {"DecodeWebP", "contents: string -> image: dtype", "channels: int = 0; dtype: {uint8} = uint8", 0},
     {"DecodeImage", "contents: string -> image: dtype",
      "channels: int = 0; dtype: {uint8, uint16, float} = uint8; expand_animations: bool = true", 0},
     {"ExtractJpegShape", "contents: string -> image_shape: output_type", "output_type: {int32, int64} = int32", 0},
@@ -142,7 +143,7 @@ static Error *decode_jpeg(const KernelContext *k, Str file, Image *image) {
     return image_decode_jpeg(file, &options, image);
 }
 
-static const char *const FORMATS[] = {[IMAGE_JPEG] = "JPEG", [IMAGE_PNG] = "PNG", [IMAGE_GIF] = "GIF", [IMAGE_BMP] = "BMP"};
+static const char *const FORMATS[] = {[IMAGE_JPEG] = "JPEG", [IMAGE_PNG] = "PNG", [IMAGE_GIF] = "GIF", [IMAGE_BMP] = "BMP", [IMAGE_WEBP] = "WebP"};
 
 static Error *check_bmp_channels(int64_t channels) {
     return channels == 1 ? error_invalid("`channels` must be 0, 3 or 4 for BMP, but got 1") : NULL;
@@ -158,7 +159,7 @@ static Error *decode(KernelContext *k) {
     ImageFormat format = image_format(file);
     if (!file.len) return error_invalid("Input is empty.");
     if (format == IMAGE_UNKNOWN)
-        return error_invalid("Unknown image file format. One of JPEG, PNG, GIF, BMP required.");
+        return error_invalid("Unknown image file format. One of JPEG, JPEG XL, PNG, GIF, BMP, WebP required.");
     if (k->input_count == 2 && format != IMAGE_JPEG) {
         return error_invalid("DecodeAndCropJpeg operation can run on JPEG only, but detected %s.", FORMATS[format]);
     }
@@ -179,17 +180,21 @@ static Error *decode(KernelContext *k) {
         case IMAGE_GIF:
             err = decode_gif(k, file, &image);
             break;
+        case IMAGE_WEBP:
+            if (st->dtype != DT_UINT8 && st->channels != 1) return error_invalid("WebP only supports uint8 for dtype");
+            err = image_decode_webp(file, (int)st->channels, st->expand, &image);
+            break;
         default:
             err = image_decode_bmp(file, (int)st->channels, &image);
     }
     if (err) return err;
-    bool frames = st->is_gif || (st->is_image && format == IMAGE_GIF && st->expand);
+    bool frames = st->is_gif || (st->expand && (format == IMAGE_WEBP || (st->is_image && format == IMAGE_GIF)));
     put_pixels(k, &image, st->dtype, frames);
     return NULL;
 }
 
 static Error *decode_bmp(KernelContext *k) {
-    static const char *const ops[] = {[IMAGE_JPEG] = "jpeg", [IMAGE_PNG] = "png", [IMAGE_GIF] = "gif"};
+    static const char *const ops[] = {[IMAGE_JPEG] = "jpeg", [IMAGE_PNG] = "png", [IMAGE_GIF] = "gif", [IMAGE_WEBP] = "webp"};
     const DecodeState *st = k->state;
     Str file;
     Image image = {0};
@@ -198,7 +203,7 @@ static Error *decode_bmp(KernelContext *k) {
     ImageFormat format = image_format(file);
     if (!file.len) return error_invalid("Input is empty.");
     if (format == IMAGE_UNKNOWN)
-        return error_invalid("Unknown image file format. One of JPEG, PNG, GIF, BMP required.");
+        return error_invalid("Unknown image file format. One of JPEG, JPEG XL, PNG, GIF, BMP, WebP required.");
     if (format == IMAGE_JPEG && st->channels == 4) return error_invalid("JPEG does not support 4 channels");
     if (format != IMAGE_BMP) {
         return error_invalid(
@@ -346,6 +351,7 @@ const KernelDef image_io_cpu[] = {
     {"DecodeAndCropJpeg", .run = decode, DECODE},
     {"DecodeGif", .run = decode, DECODE},
     {"DecodeImage", .run = decode, DECODE},
+    {"DecodeWebP", .run = decode, DECODE},
     {"DecodeBmp", .run = decode_bmp, DECODE},
     {"ExtractJpegShape", .run = jpeg_shape},
     {"EncodePng", .run = encode_png, .state_size = sizeof(int64_t), .init = png_init, .flags = KERNEL_EXPENSIVE},

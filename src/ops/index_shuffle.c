@@ -2,6 +2,8 @@
 
    A small Simon cipher permutes the numbers of as many bits as max_index has (16 at least); a number that comes out too large is
    put in again until one fits. The constants and the order of rounds are TensorFlow's, and so are the results. */
+#include "ops/index_shuffle.h"
+
 #include "ops/elements.h"
 #include "ops/op_list.h"
 
@@ -72,7 +74,7 @@ static uint64_t encrypt(const Cipher *c, uint64_t value) {
     return left << c->width | right;
 }
 
-static uint64_t shuffle(uint64_t index, const uint32_t *seed, uint64_t most, int64_t rounds) {
+uint64_t index_shuffle(uint64_t index, const uint32_t *seed, uint64_t most, int64_t rounds) {
     if (most == 0) return 0;
     Cipher c;
     cipher_init(&c, seed, most, rounds);
@@ -125,7 +127,7 @@ static Error *run(KernelContext *k) {
             return error_invalid("max_index must be >= index, but %llu < %llu", (unsigned long long)limit, (unsigned long long)from);
         uint32_t words[SEED_SIZE];
         for (int j = 0; j < SEED_SIZE; j++) words[j] = (uint32_t)whole(seed, (seed->shape.rank == 2 ? i * SEED_SIZE : 0) + j);
-        uint64_t to = shuffle(from, words, limit, *(const int64_t *)k->state);
+        uint64_t to = index_shuffle(from, words, limit, *(const int64_t *)k->state);
         if (dtype_size(out->dtype) == 4) {
             ((uint32_t *)out->data)[i] = (uint32_t)to;
         } else {

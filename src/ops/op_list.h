@@ -184,6 +184,10 @@
     ROW(map_defun) \
     ROW(dataset_optional) \
     ROW(dataset_sampling) \
+    ROW(dataset_global_shuffle) \
+    ROW(dataset_graph) \
+    ROW(dataset_legacy_rebatch) \
+    ROW(dataset_stats) \
     ROW(dataset_sliding) \
     ROW(dataset_matching) \
     ROW(dataset_thread_pool) \

@@ -18,6 +18,11 @@ static void decode_image(ShapeContext *c) {
     ctx_out(c, 0, (PartialShape){3, {DIM_UNKNOWN, DIM_UNKNOWN, channels_attr(c)}});
 }
 
+static void decode_webp(ShapeContext *c) {
+    ctx_want_scalar(c, 0);
+    ctx_out(c, 0, (PartialShape){4, {DIM_UNKNOWN, DIM_UNKNOWN, DIM_UNKNOWN, channels_attr(c)}});
+}
+
 static void decode_any_image(ShapeContext *c) {
     ctx_want_scalar(c, 0);
     int64_t channels = channels_attr(c);
@@ -181,6 +186,7 @@ const ShapeRow image_rules[] = {
     {"CropAndResizeGradImage", crop_grad_image, 0},
     {"DecodeAndCropJpeg", decode_and_crop, 0},
     {"DecodeBmp", decode_image, 0},
+    {"DecodeWebP", decode_webp, 0},
     {"DecodeGif", 0, "[] -> [?,?,?,3]"},
     {"DecodeImage", decode_any_image, 0},
     {"DecodeJpeg", decode_image, 0},

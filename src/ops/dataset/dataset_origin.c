@@ -77,6 +77,83 @@ Str dataset_origin_name(const Dataset *d) {
     return name;
 }
 
+const Tensor *dataset_origin_input(const Dataset *d, int i) {
+    return d->origin && i >= 0 && i < d->origin->input_count ? d->origin->inputs[i] : NULL;
+}
+
+bool dataset_origin_attr(const Dataset *d, int i, Str *name, Str *value) {
+    if (!d->origin || i >= d->origin->attr_count) return false;
+    *name = d->origin->attrs[i].name;
+    *value = d->origin->attrs[i].value;
+    return true;
+}
+
+const FunctionLibrary *dataset_origin_functions(const Dataset *d) {
+    return d->origin ? d->origin->functions : NULL;
+}
+
+/* ---- State ---- */
+
+static Error *check_function(const FunctionLibrary *lib, Str name, int depth);
+
+/* A NameAttrList, or a list of them, in an AttrValue. */
+static Error *check_value(const FunctionLibrary *lib, Str value, int depth) {
+    Error *err = NULL;
+    WireReader r = wire_reader(value);
+    while (!err && wire_next(&r)) {
+        if (r.type != WIRE_BYTES || (r.field != VALUE_FUNC && r.field != VALUE_LIST)) continue;
+        WireReader inner = wire_reader(r.bytes);
+        while (!err && wire_next(&inner)) {
+            if (inner.type != WIRE_BYTES) continue;
+            if (r.field == VALUE_FUNC && inner.field == FUNC_NAME) err = check_function(lib, inner.bytes, depth);
+            if (r.field != VALUE_LIST || inner.field != LIST_FUNC) continue;
+            WireReader function = wire_reader(inner.bytes);
+            while (!err && wire_next(&function))
+                if (function.field == FUNC_NAME && function.type == WIRE_BYTES) err = check_function(lib, function.bytes, depth);
+        }
+    }
+    return err;
+}
+
+/* Ops that call functions are what these are. */
+static bool calls_only(Str op) {
+    return str_is(op, "Assert") || str_is(op, "If") || str_is(op, "While") || str_is(op, "Case") || str_is(op, "StatefulPartitionedCall");
+}
+
+static Error *check_node(const FunctionLibrary *lib, Str node, int depth) {
+    Str op = STR("");
+    Error *err = NULL;
+    WireReader r = wire_reader(node);
+    while (!err && wire_next(&r)) {
+        if (r.type != WIRE_BYTES) continue;
+        if (r.field == NODE_OP) op = r.bytes;
+        if (r.field != NODE_ATTR) continue;
+        WireReader entry = wire_reader(r.bytes);
+        while (!err && wire_next(&entry))
+            if (entry.field == ENTRY_VALUE && entry.type == WIRE_BYTES) err = check_value(lib, entry.bytes, depth);
+    }
+    if (err) return err;
+    if (function_find(lib, op)) return check_function(lib, op, depth);
+    const OpInfo *info = op_find(op);
+    if (!info || !(info->flags & OP_STATEFUL) || calls_only(op)) return NULL;
+    return error_new(CODE_FAILED_PRECONDITION, "%.*s is stateful.", STR_ARG(op));
+}
+
+static Error *check_function(const FunctionLibrary *lib, Str name, int depth) {
+    const Function *f = depth < MAX_DEPTH ? function_find(lib, name) : NULL;
+    Error *err = NULL;
+    WireReader r = wire_reader(f ? f->def : STR(""));
+    while (!err && wire_next(&r))
+        if (r.type == WIRE_BYTES && r.field == FUNCTION_NODE) err = check_node(lib, r.bytes, depth + 1);
+    return err;
+}
+
+Error *dataset_origin_check_state(const Dataset *d) {
+    Error *err = NULL;
+    for (int i = 0; d->origin && d->origin->functions && !err && i < d->origin->attr_count; i++) err = check_value(d->origin->functions, d->origin->attrs[i].value, 0);
+    return err;
+}
+
 /* ---- Hashes ---- */
 
 static uint64_t mix(uint64_t h, uint64_t more) {

@@ -10,6 +10,13 @@ void dataset_origin_free(DatasetOrigin *o); /* NULL is allowed */
 Str dataset_origin_op(const Dataset *d);
 Str dataset_origin_name(const Dataset *d);
 
+/* Input i of the op, borrowed; NULL: it has none. Attribute i; false: it has none. The functions that attributes name; NULL: there are none. */
+const Tensor *dataset_origin_input(const Dataset *d, int i);
+bool dataset_origin_attr(const Dataset *d, int i, Str *name, Str *value);
+const FunctionLibrary *dataset_origin_functions(const Dataset *d);
+/* FailedPrecondition when its functions hold an op that keeps something between calls. */
+Error *dataset_origin_check_state(const Dataset *d) MUST_CHECK;
+
 /* The same for datasets made the same way of the same data, in every process: by the ops and their attributes, the bodies
  * of their functions and the values of their inputs, whatever the names of nodes and functions. What files hold does not
  * count. */

@@ -1,4 +1,4 @@
-/* sequence.c: take, skip, shard, repeat, zip, concatenate. */
+/* sequence.c: take, skip, shard, shard as a policy says, repeat, zip, concatenate. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -14,6 +14,10 @@ const OpDef dataset_sequence_ops[] = {
      "require_non_empty: bool = false; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: "
      "string = ''",
      0},
+    {"AutoShardDataset", "input_dataset: variant, num_workers: int64, index: int64 -> handle: variant",
+     "auto_shard_policy: int = 0; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; num_replicas: int = 0", 0},
+    {"ExperimentalAutoShardDataset", "input_dataset: variant, num_workers: int64, index: int64 -> handle: variant",
+     "auto_shard_policy: int = 0; output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
     {"RepeatDataset", "input_dataset: variant, count: int64 -> handle: variant",
      "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''", 0},
     {"ZipDataset", "input_datasets: N * variant -> handle: variant",
@@ -220,6 +224,41 @@ static Error *run_shard(KernelContext *k) {
     return NULL;
 }
 
+/* TensorFlow's AUTO and FILE share out the files that a pipeline reads where it can tell them; here elements are shared out. */
+enum { SHARD_OFF = -1, SHARD_FILE = 1, SHARD_HINT = 3 };
+
+static bool reads_files(const Dataset *d) {
+    static const char *const readers[] = {"TextLine", "TFRecord", "FixedLengthRecord", "CSV", "LMDB", "MatchingFiles"};
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
+        if (str_starts(str_of(d->kind->name), str_of(readers[i]))) return true;
+    for (int i = 0; i < d->input_count; i++)
+        if (reads_files(d->inputs[i])) return true;
+    return d->closure != NULL; /* a function may */
+}
+
+static Error *run_auto_shard(KernelContext *k) {
+    Dataset *in = NULL;
+    int64_t workers = 0, index = 0, policy = 0;
+    Error *err = kernel_dataset(k, 0, &in);
+    if (!err) err = kernel_int64(k, 1, "num_workers", &workers);
+    if (!err && workers <= 0) err = error_invalid("num_workers must be greater than zero.");
+    if (!err) err = kernel_int64(k, 2, "index", &index);
+    if (!err && (index < 0 || index >= workers)) err = error_invalid("index must be between 0 and %lld", (long long)workers - 1);
+    if (!err) err = node_attr_int(k->node, "auto_shard_policy", &policy);
+    if (!err && policy == SHARD_FILE && workers > 1 && !reads_files(in))
+        err = error_new(CODE_NOT_FOUND, "Found an unshardable source dataset: %sDataset", in->kind->name);
+    if (err) return err;
+    if (policy == SHARD_OFF || policy == SHARD_HINT || workers == 1) {
+        kernel_set_output(k, 0, tensor_ref(k->in[0]));
+        return NULL;
+    }
+    CountedDataset *d = (CountedDataset *)dataset_like(&shard_kind, in);
+    d->count = workers;
+    d->index = index;
+    kernel_set_dataset(k, 0, &d->base);
+    return NULL;
+}
+
 /* ---- Zip ---- */
 
 typedef struct ManyIterator {
@@ -386,6 +425,8 @@ const KernelDef dataset_sequence_cpu[] = {
     {"TakeDataset", .run = run_take},
     {"SkipDataset", .run = run_skip},
     {"ShardDataset", .run = run_shard},
+    {"AutoShardDataset", .run = run_auto_shard},
+    {"ExperimentalAutoShardDataset", .run = run_auto_shard},
     {"RepeatDataset", .run = run_repeat},
     {"ZipDataset", .run = run_zip},
     {"ConcatenateDataset", .run = run_concatenate},
