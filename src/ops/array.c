@@ -32,6 +32,14 @@ static void set_alias(KernelContext *k, const Shape *shape) {
     kernel_set_output(k, 0, tensor_alias(k->in[0], k->in[0]->dtype, shape));
 }
 
+static Error *too_many_elements(const Tensor *sizes) {
+    StrBuf text = {0};
+    for (int64_t d = 0; d < sizes->count; d++) strbuf_addf(&text, "%s%lld", d ? ", " : "", (long long)index_at(sizes, d));
+    Error *err = error_invalid("Shape [%.*s] has too many elements", STR_ARG(strbuf_str(&text)));
+    strbuf_clear(&text);
+    return err;
+}
+
 /* The sizes as given; *unknown is the position of the -1, or -1; *known the product of the others that are not zero. */
 static Error *reshape_sizes(const Tensor *sizes, Shape *out, int *unknown, int64_t *known, bool *has_zero) {
     out->rank = (int)sizes->count;
@@ -49,7 +57,7 @@ static Error *reshape_sizes(const Tensor *sizes, Shape *out, int *unknown, int64
         } else if (size == 0) {
             *has_zero = true;
         } else if (__builtin_mul_overflow(*known, size, known)) {
-            return error_invalid("The requested shape has too many elements");
+            return too_many_elements(sizes);
         }
     }
     return NULL;
@@ -58,7 +66,8 @@ static Error *reshape_sizes(const Tensor *sizes, Shape *out, int *unknown, int64
 Error *kernel_reshape(KernelContext *k) {
     const Tensor *in = k->in[0], *sizes = k->in[1];
     if (sizes->shape.rank > 1) return error_invalid("sizes input must be 1-D, not %s", shape_text(&sizes->shape).text);
-    if (sizes->count > SHAPE_MAX_RANK) return error_invalid("Reshape to more than %d dimensions", SHAPE_MAX_RANK);
+    if (sizes->count > SHAPE_MAX_RANK)
+        return error_invalid("too many dimensions: must be < %d, but received %lld", SHAPE_MAX_RANK + 1, (long long)sizes->count);
     Shape shape;
     int unknown;
     int64_t known;
@@ -230,7 +239,7 @@ static Error *run_reverse_v2(KernelContext *k) {
     const Tensor *axes = k->in[1];
     int rank = k->in[0]->shape.rank;
     bool flip[SHAPE_MAX_RANK] = {false};
-    if (axes->shape.rank > 1) return error_invalid("'axis' must be 1-dimensional, not %d", axes->shape.rank);
+    if (axes->shape.rank > 1) return error_invalid("'dims' must be 1-dimension, not %d", axes->shape.rank);
     for (int64_t i = 0; i < axes->count; i++) {
         int64_t given = index_at(axes, i), axis = given < 0 ? given + rank : given;
         if (axis < 0 || axis >= rank)

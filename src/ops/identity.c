@@ -30,6 +30,11 @@ static Error *run_forward(KernelContext *k) {
     return NULL;
 }
 
+static Error *run_guarantee_const(KernelContext *k) {
+    if (k->in[0]->dtype == DT_RESOURCE) return error_invalid("Input tensor cannot be a resource variable handle.");
+    return run_forward(k);
+}
+
 static Error *run_copy(KernelContext *k) {
     Tensor *copy = NULL;
     Error *err = tensor_copy(k->in[0], &copy);
@@ -45,7 +50,7 @@ const KernelDef identity_cpu[] = {
     {"PreventGradient", .run = run_forward},
     {"Snapshot", .run = run_copy},
     {"DeepCopy", .run = run_copy},
-    {"GuaranteeConst", .run = run_forward},
+    {"GuaranteeConst", .run = run_guarantee_const},
     {"XlaClusterOutput", .run = run_forward},       /* nothing is compiled here: the cluster is the nodes themselves */
     {"MakeWeakResourceHandle", .run = run_forward}, /* what a step holds stays until its end in either case */
     {"XlaSharding", .run = run_forward},

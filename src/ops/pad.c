@@ -47,7 +47,7 @@ static Error *padded_shape(const Shape *in, const Padding *p, Shape *out) {
             __builtin_add_overflow(out->dims[d], p->after[d], &out->dims[d]))
             return error_invalid("Padding of dimension %d is too large", d);
     }
-    return NULL;
+    return shape_check_grown(out);
 }
 
 /* Copies between a small array and the inside of the padded one. */
@@ -243,8 +243,11 @@ static Error *run_tile(KernelContext *k) {
     Shape shape = in->shape;
     for (int d = 0; d < shape.rank; d++) {
         if (__builtin_mul_overflow(shape.dims[d], multiples[d], &shape.dims[d]))
-            return error_invalid("Tile is too large");
+            return error_invalid("Encountered overflow when multiplying %lld with %lld, result: -1",
+                                 (long long)in->shape.dims[d], (long long)multiples[d]);
     }
+    err = shape_check_grown(&shape);
+    if (err) return err;
     if (shape_eq(&shape, &in->shape)) {
         kernel_set_output(k, 0, tensor_ref(k->in[0]));
         return NULL;

@@ -56,10 +56,9 @@ static Error *run_truncated_normal(KernelContext *k) {
 
 static Error *run_uniform_int(KernelContext *k) {
     RandomSpec spec;
-    Error *err = sampling_range(k, 1, 2, &spec);
-    if (err) return err;
     Tensor *out = NULL;
-    err = sampling_output(k, 0, &out);
+    Error *err = sampling_output(k, 0, &out);
+    if (!err && out) err = sampling_range(k, 1, 2, out->count, &spec);
     if (err || !out) return err;
     Philox p = random_state_reserve(k->state, (uint64_t)out->count * RESERVED_PER_OUTPUT);
     random_fill(k->pool, &spec, p, out->data, out->count);

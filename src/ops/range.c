@@ -44,8 +44,9 @@ static Error *range_size(double start, double limit, double delta) {
 }
 
 static Error *check_scalars(KernelContext *k) {
+    bool strict = str_is(k->node->op, "LinSpace"); /* Range takes vectors of one element */
     for (int i = 0; i < 3; i++) {
-        if (k->in[i]->count != 1)
+        if (k->in[i]->count != 1 || (strict && k->in[i]->shape.rank != 0))
             return error_invalid("%.*s must be a scalar, not shape %s", STR_ARG(k->node->info->inputs[i].name),
                                  shape_text(&k->in[i]->shape).text);
     }

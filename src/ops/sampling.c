@@ -72,7 +72,7 @@ Error *sampling_fill(KernelContext *k, RandomKind kind, Philox p, Tensor *out) {
     return NULL;
 }
 
-Error *sampling_range(KernelContext *k, int low_input, int high_input, RandomSpec *spec) {
+Error *sampling_range(KernelContext *k, int low_input, int high_input, int64_t count, RandomSpec *spec) {
     const Tensor *low = k->in[low_input], *high = k->in[high_input];
     if (low->shape.rank != 0) return error_invalid("minval must be 0-D, got shape %s", shape_text(&low->shape).text);
     if (high->shape.rank != 0) return error_invalid("maxval must be 0-D, got shape %s", shape_text(&high->shape).text);
@@ -82,14 +82,15 @@ Error *sampling_range(KernelContext *k, int low_input, int high_input, RandomSpe
     if (low->dtype == DT_UINT64) {
         spec->low = *(const uint64_t *)low->data;
         uint64_t end = *(const uint64_t *)high->data;
-        if (spec->low >= end)
+        if (spec->low >= end && count > 0)
             return error_invalid("Need minval < maxval, got %llu >= %llu", (unsigned long long)spec->low,
                                  (unsigned long long)end);
         spec->range = end - spec->low;
         return NULL;
     }
     int64_t begin = index_at(low, 0), end = index_at(high, 0);
-    if (begin >= end) return error_invalid("Need minval < maxval, got %lld >= %lld", (long long)begin, (long long)end);
+    if (begin >= end && count > 0)
+        return error_invalid("Need minval < maxval, got %lld >= %lld", (long long)begin, (long long)end);
     spec->low = (uint64_t)begin;
     spec->range = (uint64_t)end - (uint64_t)begin;
     return NULL;

@@ -6,8 +6,8 @@
 /* Output 0 with the shape that input `shape_input` gives; *out stays NULL when it could not be made (see k->error). */
 Error *sampling_output(KernelContext *k, int shape_input, Tensor **out) MUST_CHECK;
 Error *sampling_fill(KernelContext *k, RandomKind kind, Philox p, Tensor *out) MUST_CHECK;
-/* Integers in [minval, maxval), given as scalars in two inputs. */
-Error *sampling_range(KernelContext *k, int low_input, int high_input, RandomSpec *spec) MUST_CHECK;
+/* Integers in [minval, maxval), given as scalars in two inputs; the range may be empty when there are none to draw. */
+Error *sampling_range(KernelContext *k, int low_input, int high_input, int64_t count, RandomSpec *spec) MUST_CHECK;
 Error *sampling_shuffle(KernelContext *k, Philox p) MUST_CHECK;                  /* rows of input 0, to output 0 */
 /* Logits in input 0, how many samples of a row in input 1; to output 0. */
 Error *sampling_class_count(KernelContext *k, int64_t *samples) MUST_CHECK;

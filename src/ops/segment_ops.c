@@ -169,15 +169,13 @@ static const char *row_at(const Segments *s, int64_t i) {
     return (const char *)s->data->data + (size_t)row * s->row_bytes;
 }
 
-/* Sorted ids, every one below `limit`. */
+/* Sorted ids, every one below `limit`. Segment after segment: what is wrong with the first that is not right is said. */
 static Error *check_sorted(const Segments *s, int64_t limit) {
-    for (int64_t i = 1; i < s->rows; i++) {
-        if (index_at(s->ids, i) < index_at(s->ids, i - 1)) return error_invalid("segment ids are not increasing");
-    }
-    for (int64_t i = 0; i < s->rows; i++) {
+    for (int64_t i = 0; i < s->rows;) {
         int64_t id = index_at(s->ids, i);
+        while (i < s->rows && index_at(s->ids, i) == id) i++;
+        if (i < s->rows && index_at(s->ids, i) < id) return error_invalid("segment ids are not increasing");
         if (id >= 0 && id < limit) continue;
-        if (s->indices && id >= 0) return error_invalid("segment ids must be < num_segments");
         return error_invalid(
             "Segment id %lld out of range [0, %lld), possibly because 'segment_ids' input is not sorted.",
             (long long)id, (long long)limit);
@@ -342,6 +340,7 @@ static Error *grad_rows(KernelContext *k, int64_t *rows) {
     if (k->in[3]->shape.rank != 0)
         return error_invalid("output_dim0 should be a scalar.");
     *rows = index_at(k->in[3], 0);
+    if (*rows < 0) return error_invalid("Expected a non-negative size, got %lld", (long long)*rows);
     const RowMath *math;
     Error *err = math_of(k, k->in[0]->dtype, SEGMENT_SUM, &math);
     return err ? err : check_grad(k->in[0], k->in[1], k->in[2], *rows);

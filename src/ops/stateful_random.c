@@ -67,7 +67,7 @@ static Error *run_uniform_int(KernelContext *k) {
     RandomSpec spec;
     Tensor *out = NULL;
     Error *err = read_algorithm(k, &algorithm);
-    if (!err) err = sampling_range(k, 3, 4, &spec);
+    if (!err) err = sampling_range(k, 3, 4, 1, &spec);
     if (!err) err = draw(k, algorithm, &p, &out);
     if (!err && out) random_fill(k->pool, &spec, p, out->data, out->count);
     return err;

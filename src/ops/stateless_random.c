@@ -79,8 +79,8 @@ static Error *run_uniform_int(KernelContext *k) {
     RandomSpec spec;
     Tensor *out = NULL;
     Error *err = generator(k, 1, &p);
-    if (!err) err = sampling_range(k, k->input_count - 2, k->input_count - 1, &spec);
     if (!err) err = sampling_output(k, 0, &out);
+    if (!err && out) err = sampling_range(k, k->input_count - 2, k->input_count - 1, out->count, &spec);
     if (!err && out) random_fill(k->pool, &spec, p, out->data, out->count);
     return err;
 }

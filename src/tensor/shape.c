@@ -56,6 +56,17 @@ Error *shape_check(const Shape *s) {
     return NULL;
 }
 
+Error *shape_check_grown(const Shape *s) {
+    int64_t n = 1;
+    for (int i = 0; i < s->rank; i++) {
+        int64_t before = n;
+        if (s->dims[i] >= 0 && __builtin_mul_overflow(n, s->dims[i], &n))
+            return error_invalid("Encountered overflow when multiplying %lld with %lld, result: -1", (long long)before,
+                                 (long long)s->dims[i]);
+    }
+    return shape_check(s);
+}
+
 void shape_remove_dim(Shape *s, int axis) {
     for (int i = axis; i + 1 < s->rank; i++) s->dims[i] = s->dims[i + 1];
     s->rank--;

@@ -23,6 +23,7 @@ Shape shape_of(int rank, const int64_t *dims); /* rank <= SHAPE_MAX_RANK */
 int64_t shape_count(const Shape *s); /* number of elements; the shape must have passed shape_check */
 bool shape_eq(const Shape *a, const Shape *b);
 Error *shape_check(const Shape *s) MUST_CHECK; /* no negative dimension, the number of elements fits */
+Error *shape_check_grown(const Shape *s) MUST_CHECK; /* the same of a shape made dimension by dimension, in the words for that */
 int64_t shape_prod(const Shape *s, int from, int to); /* product of dims[from..to) */
 void shape_remove_dim(Shape *s, int axis);
 void shape_insert_dim(Shape *s, int axis, int64_t size);
