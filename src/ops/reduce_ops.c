@@ -141,15 +141,19 @@ static Error *reduce_kernel(KernelContext *k, const Reducer *r, bool idle) {
 #undef HIGHEST
 #undef BODY
 
-/* Integers wrap around; the mean is divided in the type itself. */
+/* Integers wrap around. */
 #define PLUS(a, b) (C)((W)(a) + (W)(b))
 #define TIMES(a, b) (C)((W)(a) * (W)(b))
-#define MEAN_OF(sum, count) ((C)(count) == 0 ? 0 : (sum) / (C)(count))
 #define NORM_ENTER(x) TIMES(x, x)
 #define NORM_LEAVE(a) (C) sqrt((double)(a))
 #define LOWEST NAME(limit)(false)
 #define HIGHEST NAME(limit)(true)
 #define BODY "ops/reduce_int.inc"
+#include "kernels/each_signed.inc"
+#include "kernels/each_unsigned.inc"
+#undef BODY
+
+#define BODY "ops/reduce_mean_int.inc"
 #include "kernels/each_signed.inc"
 #include "kernels/each_unsigned.inc"
 #undef BODY
