@@ -96,6 +96,67 @@ def tensor_list_items(p):
     p.run([fetches[0]], {x: value, i: I32(-1)})
 
 
+@program("TensorListReserve TensorListSetItem TensorListPopBack TensorListGetItem TensorListStack TensorListGather TensorListConcat TensorListConcatV2")
+def tensor_list_elements_that_are_not_set(p):
+    x, s, n = p.placeholder("x"), p.placeholder("s", tf.int32), p.placeholder("n", tf.int64)
+    empty = raw.TensorListReserve(element_shape=s, num_elements=2, element_dtype=tf.float32)
+    one = raw.TensorListSetItem(input_handle=raw.TensorListReserve(element_shape=-1, num_elements=3, element_dtype=tf.float32), index=1, item=x)
+    fetches = []
+    for h in (empty, one):
+        fetches += [raw.TensorListStack(input_handle=h, element_shape=-1, element_dtype=tf.float32),
+                    raw.TensorListPopBack(input_handle=h, element_shape=-1, element_dtype=tf.float32)[1],
+                    raw.TensorListGetItem(input_handle=h, index=0, element_shape=-1, element_dtype=tf.float32),
+                    raw.TensorListGather(input_handle=h, indices=[1, 0], element_shape=s, element_dtype=tf.float32),
+                    raw.TensorListGather(input_handle=h, indices=s[:0], element_shape=-1, element_dtype=tf.float32),
+                    raw.TensorListConcat(input_handle=h, element_dtype=tf.float32, element_shape=[None, 2]).tensor,
+                    raw.TensorListConcatV2(input_handle=h, element_shape=s, leading_dims=n, element_dtype=tf.float32).tensor]
+    both = raw.TensorListConcatV2(input_handle=one, element_shape=[-1, 2], leading_dims=n, element_dtype=tf.float32)
+    for shape in ([2, 2], [-1, 2], [3], []):
+        for fetch in fetches:
+            p.run([fetch], {x: p.values((2, 2)), s: np.array(shape, I32), n: np.array([1], np.int64)})
+    for leading in ([], [1], [3, 0, 2]):
+        p.run([both.tensor, both.lengths], {x: p.values((2, 2)), n: np.array(leading, np.int64)})
+
+
+@program("EmptyTensorList TensorListPushBack TensorListPushBackBatch TensorListReserve TensorListResize TensorListSplit TensorListScatter TensorListScatterV2 "
+         "TensorListScatterIntoExistingList TensorListFromTensor TensorListStack AddN")
+def tensor_lists_that_are_wrong(p):
+    x, i, n = p.placeholder("x"), p.placeholder("i", tf.int32), p.placeholder("n", tf.int64)
+    stack = lambda h: raw.TensorListStack(input_handle=h, element_shape=-1, element_dtype=tf.float32)
+    made = raw.TensorListFromTensor(tensor=x, element_shape=-1)
+    scalars = raw.TensorListFromTensor(tensor=x, element_shape=tf.constant([], tf.int32))
+    bounded = raw.EmptyTensorList(element_shape=-1, max_num_elements=1, element_dtype=tf.float32)
+    full = raw.TensorListPushBack(input_handle=raw.TensorListPushBack(input_handle=bounded, tensor=x), tensor=x)
+    pushed = raw.TensorListPushBackBatch(input_handles=tf.stack([scalars, scalars]), tensor=tf.stack([x, x]))[0]
+    uneven = raw.TensorListPushBack(input_handle=made, tensor=x)
+    reserve = lambda shape, count: raw.TensorListReserve(element_shape=shape, num_elements=count, element_dtype=tf.float32)
+    sums = [tf.add_n([made, uneven]), tf.add_n([made, scalars]), tf.add_n([made, reserve(-1, 2)]), tf.add_n([scalars, reserve(i, 2)])]
+    built = [stack(h) for h in (full, pushed, uneven, *sums)]
+    stack_scalars, length = stack(scalars), lambda h: raw.TensorListLength(input_handle=h)
+    counted = [length(reserve(-1, i)), length(raw.TensorListResize(input_handle=made, size=i))]
+    splits = [length(raw.TensorListSplit(tensor=x, element_shape=tf.constant(shape, tf.int32), lengths=n)) for shape in ([-1], [-1, 2], [])]
+    scattered = [length(raw.TensorListScatter(tensor=x, indices=i, element_shape=tf.constant([], tf.int32)))]
+    scattered += [length(raw.TensorListScatterV2(tensor=x, indices=i, element_shape=tf.constant(shape, tf.int32), num_elements=count))
+                  for shape, count in (([], 3), ([3], -2), ([3], 5))]
+    into = length(raw.TensorListScatterIntoExistingList(input_handle=reserve(-1, 1), tensor=x, indices=i))
+    for fetch in built:
+        p.run([fetch], {x: p.values((2,)), i: I32([1])})
+    for shape in ((2,), (2, 2), ()):
+        p.run([stack_scalars], {x: p.values(shape)})
+    for count in ([2, 2], -1, 3):
+        for fetch in counted:
+            p.run([fetch], {x: p.values((2,)), i: I32(count)})
+    for lengths in ([2, 1], [2, 2], [-1, 4], [2], [[2, 1]]):
+        for fetch in splits:
+            p.run([fetch], {x: p.values((3,)), n: np.array(lengths, np.int64)})
+    for indices in ([0, 3], [-1, 0], [0, 7, 1], [-1, 7, 1]):
+        for fetch in scattered:
+            p.run([fetch], {x: p.values((2,)), i: I32(indices)})
+    for indices in ([0, 3], [0], [[0, 1]]):
+        for shape in ((2,), ()):
+            p.run([into], {x: p.values(shape), i: I32(indices)})
+
+
 @program("StackV2 StackPushV2 StackPopV2 StackCloseV2", types=PLAIN)
 def stacks(p):
     x = p.placeholder("x")

@@ -65,6 +65,20 @@ static void consumers(const Graph *g, int **offsets, int **targets) {
     free(fill);
 }
 
+/* `late` and an input that came before it disagree about the frame of their consumer. */
+static Error *different_frames(const FrameMap *m, const Node *late, const Node *n) {
+    int frame = m->node_frame[n->id];
+    const Node *first = n;
+    for (int i = 0; i < n->input_count; i++) {
+        const Node *src = n->inputs[i].node;
+        if (src == late || m->node_frame[src->id] < 0 || frame_of_output(m, src) != frame) continue;
+        first = src;
+        break;
+    }
+    return error_invalid("{{node %.*s}} has inputs from different frames. The input {{node %.*s}} is in frame '%.*s'. The input {{node %.*s}} is in frame '%.*s'.",
+                         STR_ARG(n->name), STR_ARG(late->name), STR_ARG(m->frames[frame_of_output(m, late)].name), STR_ARG(first->name), STR_ARG(m->frames[frame].name));
+}
+
 static Error *walk(const Graph *g, FrameMap *m, const int *offsets, const int *targets, int *queue) {
     size_t capacity = 0;
     int head = 0, tail = 0;
@@ -88,9 +102,7 @@ static Error *walk(const Graph *g, FrameMap *m, const int *offsets, const int *t
                 m->node_frame[dst] = frame;
                 queue[tail++] = dst;
             } else if (m->node_frame[dst] != frame) {
-                return error_invalid("{{node %.*s}} has inputs from different frames. The input {{node %.*s}} is in frame '%.*s'. The input {{node %.*s}} is in frame '%.*s'.",
-                                     STR_ARG(g->nodes[dst]->name), STR_ARG(n->name), STR_ARG(m->frames[frame].name), STR_ARG(g->nodes[dst]->name),
-                                     STR_ARG(m->frames[m->node_frame[dst]].name));
+                return different_frames(m, n, g->nodes[dst]);
             }
         }
     }

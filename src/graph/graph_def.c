@@ -148,8 +148,9 @@ Error *graph_validate_node(const Node *n) {
         if (!src->info) continue;
         int index = n->inputs[i].index;
         if (index >= src->output_count)
-            return error_invalid("Node '%.*s': Connecting to invalid output %d of source node %.*s which has %d outputs.", STR_ARG(n->name), index,
-                                 STR_ARG(src->name), src->output_count);
+            return error_invalid("Node '%.*s': Connecting to invalid output %d of source node %.*s which has %d outputs."
+                                 " Try using tf.compat.v1.experimental.output_all_intermediates(True).",
+                                 STR_ARG(n->name), index, STR_ARG(src->name), src->output_count);
         if (!n->info) continue;
         DataType have = src->output_types[index], want = n->input_types[i];
         if (have == want || (dtype_base(have) == want && !dtype_is_ref(want))) continue;

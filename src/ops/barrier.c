@@ -107,12 +107,15 @@ static Error *init_make(const Node *node, void *state) {
             "capacity.");
     if (shape_count && shape_count != s->count)
         return error_invalid("All of the component shapes must be given, or none");
-    for (int i = 0; i < shape_count; i++) {
+    int any = 0; /* a client that names no shapes says that all are unknown */
+    for (int i = 0; i < shape_count; i++) any += s->shapes[i].rank < 0;
+    bool none = any == shape_count;
+    for (int i = 0; !none && i < shape_count; i++) {
         bool known = s->shapes[i].rank >= 0;
         for (int d = 0; d < s->shapes[i].rank; d++) known = known && s->shapes[i].dims[d] >= 0;
         if (!known) return error_invalid("Shape %s is not fully defined", shape_text(&s->shapes[i]).text);
     }
-    if (!shape_count) {
+    if (none) {
         free(s->shapes);
         s->shapes = NULL;
     }
@@ -164,8 +167,7 @@ static Error *run_make(KernelContext *k) {
     Error *err = kernel_own_resource(k, &barrier_type, false, create, &r);
     if (err) return err;
     const BarrierSpec *own = &((Barrier *)r)->spec;
-    if (own->count != s->count || memcmp(own->types, s->types, (size_t)s->count * sizeof *s->types))
-        err = error_invalid("Shared barrier '%s' has other component types than requested", ((Barrier *)r)->name);
+    err = components_check("barrier", ((Barrier *)r)->name, &(Components){own->types, own->shapes, own->count}, &(Components){s->types, s->shapes, s->count});
     resource_unref(r);
     return err;
 }
@@ -237,8 +239,8 @@ static Error *check_insert(const Barrier *b, const Tensor *keys, const Tensor *v
         return error_invalid("Tensors with no elements are not supported %s: received shape %s", b->name,
                              shape_text(&values->shape).text);
     if (values->dtype != b->spec.types[component])
-        return error_invalid("Component %lld of barrier %s has type %s, got %s", (long long)component, b->name,
-                             dtype_name(b->spec.types[component]), dtype_name(values->dtype));
+        return error_invalid("Signature mismatch, have: string_ref, string, %s-> expected: string_ref, string, %s->", dtype_name(values->dtype),
+                             dtype_name(b->spec.types[component]));
     if (values->shape.rank < 1 || values->shape.dims[0] != keys->count)
         return error_invalid("Shape mismatch: keys has %lld elements, values must have as many rows",
                              (long long)keys->count);
@@ -264,9 +266,9 @@ static Error *check_open_locked(const Barrier *b, const Tensor *keys, int64_t co
         if (strmap_get(&b->incomplete, key)) continue;
         if (!fresh_count++) fresh = key;
     }
-    if (b->cancelled)
-        return error_new(CODE_CANCELLED, "Barrier %s is closed.  Pending enqueues cancelled: 1.  Number of new insertions: %lld.  Number of incomplete keys: %zu.", b->name,
-                         (long long)fresh_count, b->incomplete.count);
+    if (b->cancelled || (fresh_count && !b->incomplete.count))
+        return error_new(CODE_CANCELLED, "Barrier %s is closed.  Pending enqueues cancelled: %d.  Number of new insertions: %lld.  Number of incomplete keys: %zu.",
+                         b->name, b->cancelled, (long long)fresh_count, b->incomplete.count);
     if (!fresh_count) return NULL;
     return error_new(CODE_CANCELLED,
                      "Barrier %s is closed, but attempted to insert a brand new key: %.*s.  Pending enqueues cancelled: 0.  Insertion index: %lld.  Number of incomplete keys: %zu.",

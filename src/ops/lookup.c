@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "io/record.h"
+#include "ops/elements.h"
 #include "ops/lookup_table.h"
 #include "ops/op_list.h"
 
@@ -107,7 +108,10 @@ static Error *init_mutable(const Node *node, void *state) {
     return make_init(node, state, LOOKUP_MUTABLE, false);
 }
 static Error *init_of_tensors(const Node *node, void *state) {
-    return make_init(node, state, LOOKUP_MUTABLE, true);
+    Error *err = make_init(node, state, LOOKUP_MUTABLE, true);
+    const Shape *shape = &((MakeState *)state)->spec.value_shape;
+    if (!err && shape->rank != 1) err = error_invalid("Default value must be a vector, got shape %s", shape_text(shape).text);
+    return err;
 }
 static Error *init_dense(const Node *node, void *state) {
     int64_t buckets = 0;
@@ -115,6 +119,13 @@ static Error *init_dense(const Node *node, void *state) {
     if (!err) err = node_attr_int(node, "initial_num_buckets", &buckets);
     if (!err && (buckets < 4 || (buckets & (buckets - 1))))
         err = error_invalid("Number of buckets must be at least 4 and a power of 2, got: %lld", (long long)buckets);
+    float max_load = 0;
+    if (!err) err = node_attr_float(node, "max_load_factor", &max_load);
+    if (!err && !(max_load > 0 && max_load < 1)) err = error_invalid("max_load_factor must be between 0 and 1, got: %g", (double)max_load);
+    LookupSpec *spec = &((MakeState *)state)->spec;
+    if (!err && spec->value_shape.rank > 1) err = error_invalid("Empty value must be a scalar or a vector, got shape %s", shape_text(&spec->value_shape).text);
+    spec->bucket_count = buckets;
+    spec->max_load = max_load;
     return err;
 }
 
@@ -126,7 +137,8 @@ static Error *create(KernelContext *k, Str name, Resource **out) {
         spec.deleted_key = k->in[1];
         spec.key_shape = k->in[0]->shape;
         if (!shape_eq(&k->in[0]->shape, &k->in[1]->shape))
-            return error_invalid("Empty and deleted keys must have same shape");
+            return error_invalid("Empty and deleted keys must have same shape, got shapes: %s and %s", shape_text(&k->in[0]->shape).text,
+                                 shape_text(&k->in[1]->shape).text);
         if (spec.key_shape.rank > 1) return error_invalid("Empty key must be a scalar or a vector");
         if (spec.key_type == DT_STRING && k->in[0]->count != 1) return error_invalid("Keys of strings must be scalars");
         bool same = spec.key_type == DT_STRING ? str_eq(tstring_str(tensor_str(k->in[0])), tstring_str(tensor_str(k->in[1])))
@@ -175,12 +187,24 @@ static Error *find_table(KernelContext *k, LookupTable **out) {
     return err;
 }
 
+/* Whether keys and values, given or asked for, are of the table's types. */
+static Error *check_signature(KernelContext *k, const LookupTable *t) {
+    DataType key = lookup_key_type(t), value = lookup_value_type(t);
+    const Node *n = k->node;
+    bool values = n->input_count == 3, found = n->output_count == 1;
+    if (k->in[1]->dtype == key && (!values || k->in[2]->dtype == value) && (!found || kernel_output_type(k, 0) == value)) return NULL;
+    const char *handle = dtype_name(n->input_types[0]), *comma = values ? ", " : "";
+    return error_invalid("Signature mismatch, have: %s, %s%s%s->%s expected: %s, %s%s%s->%s", handle, dtype_name(k->in[1]->dtype), comma,
+                         values ? dtype_name(k->in[2]->dtype) : "", found ? dtype_name(kernel_output_type(k, 0)) : "", handle, dtype_name(key), comma,
+                         values ? dtype_name(value) : "", found ? dtype_name(value) : "");
+}
+
 static Error *run_find(KernelContext *k) {
     LookupTable *t;
     Tensor *values;
     Error *err = find_table(k, &t);
     if (err) return err;
-    err = lookup_check_types(t, k->in[1]->dtype, kernel_output_type(k, 0));
+    err = check_signature(k, t);
     if (!err) err = lookup_find(t, k->in[1], k->in[2], &values);
     if (!err) kernel_set_output(k, 0, values);
     resource_unref((Resource *)t);
@@ -193,7 +217,8 @@ static Error *with_pairs(KernelContext *k, PairsFn *fn) {
     LookupTable *t;
     Error *err = find_table(k, &t);
     if (err) return err;
-    err = fn(t, k->in[1], k->in[2]);
+    err = check_signature(k, t);
+    if (!err) err = fn(t, k->in[1], k->in[2]);
     resource_unref((Resource *)t);
     return err;
 }
@@ -209,7 +234,8 @@ static Error *run_remove(KernelContext *k) {
     LookupTable *t;
     Error *err = find_table(k, &t);
     if (err) return err;
-    err = lookup_remove(t, k->in[1]);
+    err = check_signature(k, t);
+    if (!err) err = lookup_remove(t, k->in[1]);
     resource_unref((Resource *)t);
     return err;
 }
@@ -296,8 +322,7 @@ static Error *set_field(Tensor *t, int64_t i, int64_t index, Str line, int64_t n
     if (t->dtype != DT_INT64 && t->dtype != DT_INT32 && t->dtype != DT_FLOAT && t->dtype != DT_DOUBLE)
         return error_invalid("Type %s cannot be read from %s", dtype_name(t->dtype), path);
     return ok ? NULL
-              : error_invalid("Field %.*s in line %lld of %s is not a valid %s.", STR_ARG(field), (long long)number,
-                              path, dtype_name(t->dtype));
+              : error_invalid("Field %.*s in line %lld is not a valid %s.", STR_ARG(field), (long long)number, dtype_name(t->dtype));
 }
 
 static Error *count_lines(const char *path, int64_t limit, int64_t *count) {
@@ -305,12 +330,16 @@ static Error *count_lines(const char *path, int64_t limit, int64_t *count) {
     bool more = true;
     Error *err = input_stream_open(&file_system_local, path, COMPRESSION_NONE, &in);
     if (err) return err;
+    int64_t at = 0;
     for (*count = 0; !err && more && (limit < 0 || *count < limit);) {
         StrBuf line = {0};
         err = input_stream_line(in, &line, &more);
+        at += (int64_t)line.len + 1;
+        if (!err && more && line.len == 0) err = error_invalid("Invalid content in %s: empty line found at position %lld.", path, (long long)at);
         *count += more;
         strbuf_clear(&line);
     }
+    if (!err && *count == 0 && limit < 0) err = error_new(CODE_OUT_OF_RANGE, "Read less bytes than requested");
     input_stream_close(in);
     return err;
 }
@@ -336,7 +365,7 @@ static Error *run_file(KernelContext *k) {
     LookupTable *t;
     Tensor *keys = NULL, *values = NULL;
     int64_t count;
-    if (k->in[1]->shape.rank != 0) return error_invalid("filename should be a single string");
+    if (k->in[1]->shape.rank != 0) return error_invalid("filename should be a single string, but got %s", shape_text(&k->in[1]->shape).text);
     char *path = str_dup(tstring_str(tensor_str(k->in[1])));
     Error *err = find_table(k, &t);
     if (err) {

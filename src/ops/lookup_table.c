@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fingerprint.h"
 #include "base/hashmap.h"
 #include "base/memory.h"
+#include "ops/dense_buckets.h"
+#include "ops/elements.h"
 
 typedef struct Entry {
     char *key; /* the bytes of the elements, or of the string */
@@ -26,6 +29,7 @@ struct LookupTable {
     StrMap by_key;         /* to Entry */
     Entry **entries;       /* in order of insertion, until something is removed */
     size_t count, capacity;
+    DenseBuckets buckets; /* of a dense table */
     bool initialised;
 };
 
@@ -44,6 +48,7 @@ static void clear_locked(LookupTable *t) {
 static void destroy(Resource *r) {
     LookupTable *t = (LookupTable *)r;
     clear_locked(t);
+    dense_buckets_clear(&t->buckets);
     free(t->entries);
     for (int i = 0; i < 2; i++) tensor_unref(t->forbidden[i]);
     pthread_rwlock_destroy(&t->lock);
@@ -66,13 +71,14 @@ LookupTable *lookup_table_new(Str name, const LookupSpec *spec) {
     t->value_shape = spec->value_shape;
     t->forbidden[0] = tensor_ref((Tensor *)spec->empty_key);
     t->forbidden[1] = tensor_ref((Tensor *)spec->deleted_key);
+    t->buckets = (DenseBuckets){.count = spec->bucket_count, .max_load = spec->max_load};
     t->initialised = spec->kind != LOOKUP_FIXED;
     return t;
 }
 
 Error *lookup_check_types(const LookupTable *t, DataType key, DataType value) {
     if (t->key_type == key && t->value_type == value) return NULL;
-    return error_invalid("Conflicting key/value dtypes %s->%s with %s->%s for table %s", dtype_name(key),
+    return error_invalid("Conflicting key/value dtypes %s->%s with %s-%s for table %s", dtype_name(key),
                          dtype_name(value), dtype_name(t->key_type), dtype_name(t->value_type), t->name);
 }
 
@@ -104,13 +110,16 @@ static Error *outer_shape(const LookupTable *t, const Tensor *keys, Shape *outer
     for (int d = 0; fits && d < t->key_shape.rank; d++) fits = keys->shape.dims[rank + d] == t->key_shape.dims[d];
     if (!fits) {
         char *want = shape_str(&t->key_shape), *got = shape_str(&keys->shape);
-        Error *err = error_invalid("Input key shape mismatch: keys of shape %s do not end in %s", got, want);
+        Error *err = error_invalid("Input key shape %s must end with the table's key shape %s", got, want);
         free(want);
         free(got);
         return err;
     }
     *outer = shape_of(rank, keys->shape.dims);
-    return NULL;
+    if (rank > 0 || t->key_shape.rank == 0) return NULL;
+    Shape want = t->key_shape;
+    shape_insert_dim(&want, 0, want.dims[0]);
+    return error_invalid("Expected key shape %s got %s", shape_text(&want).text, shape_text(&keys->shape).text);
 }
 
 static Error *values_shape(const LookupTable *t, const Shape *outer, Shape *out) {
@@ -162,11 +171,8 @@ Error *lookup_find(LookupTable *t, const Tensor *keys, const Tensor *fallback, T
     int64_t n = shape_count(&outer), row = shape_count(&t->value_shape);
     bool each = shape_eq(&fallback->shape, &shape) && fallback->count == n * row;
     if (fallback->dtype != t->value_type || (!each && fallback->count != row)) {
-        char *want = shape_str(&t->value_shape), *got = shape_str(&fallback->shape);
-        err = error_invalid("Expected shape %s for default value, got %s", want, got);
-        free(want);
-        free(got);
-        return err;
+        return error_invalid("Expected shape %s or %s for default value, got %s", shape_text(&t->value_shape).text, shape_text(&shape).text,
+                             shape_text(&fallback->shape).text);
     }
     Tensor *values;
     err = tensor_new(t->value_type, &shape, &values);
@@ -199,6 +205,7 @@ static void put_locked(LookupTable *t, Str key, Tensor *value) {
     e = xmalloc(sizeof *e);
     *e = (Entry){str_dup(key), key.len, (int64_t)t->count, value};
     t->entries = vec_reserve(t->entries, &t->capacity, t->count + 1, sizeof *t->entries);
+    if (t->kind == LOOKUP_DENSE) dense_buckets_add(&t->buckets, (int64_t)t->count, key);
     t->entries[t->count++] = e;
     strmap_put(&t->by_key, (Str){e->key, e->key_len}, e);
 }
@@ -206,6 +213,7 @@ static void put_locked(LookupTable *t, Str key, Tensor *value) {
 static Error *insert_locked(LookupTable *t, const Tensor *keys, const Tensor *values, int64_t n) {
     Error *err = NULL;
     for (int64_t i = 0; !err && i < n; i++) err = check_allowed(t, key_at(t, keys, i));
+    if (!err && t->kind == LOOKUP_DENSE) dense_buckets_reserve(&t->buckets, (int64_t)t->count, n);
     for (int64_t i = 0; !err && i < n; i++) {
         Tensor *value;
         err = row_of(t, values, i, &value);
@@ -217,7 +225,7 @@ static Error *insert_locked(LookupTable *t, const Tensor *keys, const Tensor *va
 Error *lookup_insert(LookupTable *t, const Tensor *keys, const Tensor *values) {
     Shape outer;
     if (t->kind == LOOKUP_FIXED)
-        return error_unimplemented("Insert not supported by table %s: it cannot change", t->name);
+        return error_unimplemented("Insert not supported by InitializableLookupTable implementations");
     Error *err = check_pairs(t, keys, values, &outer);
     if (err) return err;
     pthread_rwlock_wrlock(&t->lock);
@@ -232,13 +240,14 @@ static void remove_locked(LookupTable *t, Str key) {
     Entry *last = t->entries[--t->count];
     t->entries[e->position] = last;
     last->position = e->position;
+    if (t->kind == LOOKUP_DENSE) dense_buckets_remove(&t->buckets, key, tensor_ref(e->value));
     entry_free(e);
 }
 
 Error *lookup_remove(LookupTable *t, const Tensor *keys) {
     Shape outer;
     if (t->kind == LOOKUP_FIXED)
-        return error_unimplemented("Remove not supported by table %s: it cannot change", t->name);
+        return error_unimplemented("Remove not supported by InitializableLookupTable implementations");
     Error *err = outer_shape(t, keys, &outer);
     if (err) return err;
     int64_t n = shape_count(&outer);
@@ -259,6 +268,29 @@ static bool same_value(const LookupTable *t, const Tensor *value, const Tensor *
     return true;
 }
 
+/* One element as a message shows it. */
+static void add_element(StrBuf *b, const Tensor *t, int64_t i) {
+    switch (t->dtype) {
+        case DT_STRING: strbuf_addf(b, "%.*s", STR_ARG(tstring_str(&tensor_str(t)[i]))); break;
+        case DT_FLOAT: strbuf_addf(b, "%g", (double)tensor_f32(t)[i]); break;
+        case DT_DOUBLE: strbuf_addf(b, "%g", tensor_f64(t)[i]); break;
+        case DT_BOOL: strbuf_addf(b, "%d", ((const bool *)t->data)[i]); break;
+        case DT_INT32:
+        case DT_INT64: strbuf_addf(b, "%lld", (long long)tensor_index(t, i)); break;
+        default: strbuf_addf(b, "?");
+    }
+}
+
+static Error *two_values(Str key, const Tensor *old, const Tensor *values, int64_t i) {
+    StrBuf has = {0}, more = {0};
+    add_element(&has, old, 0);
+    add_element(&more, values, i);
+    Error *err = error_new(CODE_FAILED_PRECONDITION, "HashTable has different value for same key. Key %.*s has %s and trying to add value %s", STR_ARG(key), has.ptr, more.ptr);
+    strbuf_clear(&has);
+    strbuf_clear(&more);
+    return err;
+}
+
 /* The first content of a fixed table; no key may have two values. */
 static Error *initialise_locked(LookupTable *t, const Tensor *keys, const Tensor *values, int64_t n) {
     Error *err = NULL;
@@ -267,12 +299,14 @@ static Error *initialise_locked(LookupTable *t, const Tensor *keys, const Tensor
         const Entry *old = strmap_get(&t->by_key, key);
         Tensor *value;
         if (old && same_value(t, old->value, values, i)) continue;
-        if (old && t->key_type == DT_STRING)
-            err = error_new(CODE_FAILED_PRECONDITION, "HashTable has different value for same key. Key %.*s has two values", STR_ARG(key));
-        else if (old)
-            err = error_new(CODE_FAILED_PRECONDITION, "HashTable has different value for same key.");
-        else
+        if (old) {
+            StrBuf text = {0};
+            add_element(&text, keys, i);
+            err = two_values(strbuf_str(&text), old->value, values, i);
+            strbuf_clear(&text);
+        } else {
             err = row_of(t, values, i, &value);
+        }
         if (!err) put_locked(t, key, value);
     }
     if (err)
@@ -282,14 +316,23 @@ static Error *initialise_locked(LookupTable *t, const Tensor *keys, const Tensor
     return err;
 }
 
-static bool same_content_locked(const LookupTable *t, const Tensor *keys, const Tensor *values, int64_t n) {
-    size_t seen = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const Entry *e = strmap_get(&t->by_key, key_at(t, keys, i));
-        if (!e || !same_value(t, e->value, values, i)) return false;
-        seen++;
+/* What an export of a dense table gave: rows are buckets. */
+static Error *import_buckets_locked(LookupTable *t, const Tensor *keys, const Tensor *values, int64_t n) {
+    Error *err = NULL;
+    clear_locked(t);
+    dense_buckets_reset(&t->buckets, n < 4 ? 4 : n);
+    for (int64_t i = 0; !err && i < n; i++) {
+        Str key = key_at(t, keys, i);
+        if (str_eq(key, key_at(t, t->forbidden[0], 0))) continue;
+        Tensor *value;
+        err = row_of(t, values, i, &value);
+        if (err) break;
+        if (str_eq(key, key_at(t, t->forbidden[1], 0)))
+            dense_buckets_remove(&t->buckets, (Str){0}, value);
+        else
+            put_locked(t, key, value);
     }
-    return seen >= t->count;
+    return err;
 }
 
 Error *lookup_import(LookupTable *t, const Tensor *keys, const Tensor *values) {
@@ -298,38 +341,87 @@ Error *lookup_import(LookupTable *t, const Tensor *keys, const Tensor *values) {
     if (err) return err;
     int64_t n = shape_count(&outer);
     pthread_rwlock_wrlock(&t->lock);
-    if (t->kind != LOOKUP_FIXED) {
+    if (t->kind == LOOKUP_DENSE) {
+        err = import_buckets_locked(t, keys, values, n);
+    } else if (t->kind != LOOKUP_FIXED) {
         clear_locked(t);
         err = insert_locked(t, keys, values, n);
     } else if (!t->initialised) {
         err = initialise_locked(t, keys, values, n);
-    } else if (!same_content_locked(t, keys, values, n)) {
+    } else if (n != (int64_t)t->count) { /* TensorFlow takes content of the same size for the same */
         err = error_new(CODE_FAILED_PRECONDITION, "Table was already initialized with different data.");
     }
     pthread_rwlock_unlock(&t->lock);
     return err;
 }
 
+static void export_row(const LookupTable *t, Tensor *keys, Tensor *values, int64_t i, Str key, const Tensor *value) {
+    if (t->key_type == DT_STRING)
+        tstring_set(&tensor_str(keys)[i], key);
+    else
+        memcpy((char *)keys->data + (size_t)i * key.len, key.ptr, key.len);
+    int64_t n = shape_count(&t->value_shape);
+    char *to = (char *)values->data + (size_t)(i * n) * dtype_size(t->value_type);
+    if (value)
+        elements_copy(t->value_type, to, value->data, n);
+    else if (dtype_is_plain(t->value_type))
+        memset(to, 0, (size_t)n * dtype_size(t->value_type));
+}
+
+/* TensorFlow's hash of a key, by which it finds the bucket. */
+static uint64_t key_hash(const LookupTable *t, Str key) {
+    if (t->key_type == DT_STRING) return hash64(key);
+    size_t size = dtype_size(t->key_type), n = key.len / size;
+    uint64_t hash = 0;
+    for (size_t i = 0; i < n; i++) {
+        int64_t number = 0;
+        if (t->key_type == DT_INT64)
+            memcpy(&number, key.ptr + i * size, size);
+        else if (t->key_type == DT_INT32)
+            number = *(const int32_t *)(const void *)(key.ptr + i * size);
+        hash = n == 1 ? (uint64_t)number : hash64_combine(hash, (uint64_t)number);
+    }
+    return hash;
+}
+
+/* Every bucket has the empty key but those of keys that are there, or were: they lie where TensorFlow looks for them when it imports this. */
+static void export_buckets_locked(const LookupTable *t, Tensor *keys, Tensor *values) {
+    const DenseBuckets *b = &t->buckets;
+    bool *taken = xcalloc((size_t)b->count, sizeof *taken);
+    for (size_t i = 0; i < b->removed_count; i++) {
+        const RemovedBucket *r = &b->removed[i];
+        uint64_t hash = r->key ? key_hash(t, (Str){r->key, r->key_len}) : i;
+        export_row(t, keys, values, dense_buckets_place(b, hash, taken), key_at(t, t->forbidden[1], 0), r->value);
+    }
+    for (size_t i = 0; i < t->count; i++) {
+        Str key = {t->entries[i]->key, t->entries[i]->key_len};
+        export_row(t, keys, values, dense_buckets_place(b, key_hash(t, key), taken), key, t->entries[i]->value);
+    }
+    for (int64_t i = 0; i < b->count; i++)
+        if (!taken[i]) export_row(t, keys, values, i, key_at(t, t->forbidden[0], 0), NULL);
+    free(taken);
+}
+
+static void export_rows_locked(const LookupTable *t, Tensor *keys, Tensor *values) {
+    for (size_t i = 0; i < t->count; i++) export_row(t, keys, values, (int64_t)i, (Str){t->entries[i]->key, t->entries[i]->key_len}, t->entries[i]->value);
+}
+
 Error *lookup_export(LookupTable *t, Tensor **keys, Tensor **values) {
     Tensor *k = NULL, *v = NULL;
+    bool dense = t->kind == LOOKUP_DENSE;
     pthread_rwlock_rdlock(&t->lock);
-    Shape key_shape = t->key_shape, value_shape, outer = shape_vector((int64_t)t->count);
-    Error *err = values_shape(t, &outer, &value_shape);
-    if (!err && key_shape.rank == SHAPE_MAX_RANK) err = error_invalid("Too many dimensions");
+    int64_t rows = dense ? t->buckets.count : (int64_t)t->count;
+    Shape key_shape = t->key_shape, value_shape = t->value_shape;
+    if (dense && key_shape.rank == 0) key_shape = shape_vector(1);
+    if (dense && value_shape.rank == 0) value_shape = shape_vector(1);
+    Error *err = key_shape.rank == SHAPE_MAX_RANK || value_shape.rank == SHAPE_MAX_RANK ? error_invalid("Too many dimensions") : NULL;
     if (!err) {
-        shape_insert_dim(&key_shape, 0, (int64_t)t->count);
+        shape_insert_dim(&key_shape, 0, rows);
+        shape_insert_dim(&value_shape, 0, rows);
         err = tensor_new(t->key_type, &key_shape, &k);
     }
     if (!err) err = tensor_new(t->value_type, &value_shape, &v);
-    for (size_t i = 0; !err && i < t->count; i++) {
-        const Entry *e = t->entries[i];
-        if (t->key_type == DT_STRING)
-            tstring_set(&tensor_str(k)[i], (Str){e->key, e->key_len});
-        else
-            memcpy((char *)k->data + i * e->key_len, e->key, e->key_len);
-        elements_copy(t->value_type, (char *)v->data + i * (size_t)e->value->count * dtype_size(t->value_type),
-                      e->value->data, e->value->count);
-    }
+    if (!err) (dense ? export_buckets_locked : export_rows_locked)(t, k, v);
     pthread_rwlock_unlock(&t->lock);
     if (err) {
         tensor_unref(k);

@@ -14,6 +14,8 @@ typedef struct LookupSpec {
     DataType key_type, value_type;
     Shape key_shape, value_shape;          /* of one key, one value */
     const Tensor *empty_key, *deleted_key; /* dense: keys that are not allowed; else NULL */
+    int64_t bucket_count;                  /* dense: at first */
+    double max_load;                       /* dense: how full buckets may be */
 } LookupSpec;
 
 typedef struct LookupTable LookupTable;
@@ -29,7 +31,8 @@ LookupKind lookup_kind(const LookupTable *t);
 Error *lookup_find(LookupTable *t, const Tensor *keys, const Tensor *fallback, Tensor **out) MUST_CHECK;
 Error *lookup_insert(LookupTable *t, const Tensor *keys, const Tensor *values) MUST_CHECK;
 Error *lookup_remove(LookupTable *t, const Tensor *keys) MUST_CHECK;
-/* Replaces everything. A fixed table takes its content once; the same content again is no error. */
+/* Replaces everything. A fixed table takes its content once; content of the same size again is no error. */
 Error *lookup_import(LookupTable *t, const Tensor *keys, const Tensor *values) MUST_CHECK;
+/* Of a dense table every bucket, also those without a key: they have the empty key, or the deleted one. */
 Error *lookup_export(LookupTable *t, Tensor **keys, Tensor **values) MUST_CHECK;
 int64_t lookup_size(LookupTable *t);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "ops/elements.h"
 #include "ops/op_list.h"
 #include "ops/wait_room.h"
 
@@ -209,8 +210,7 @@ static AttemptResult try_put(Waiter *w) {
     if (known && m->items[at].complete && op->count == m->components) return ATTEMPT_DONE;
     for (int i = 0; known && i < op->count; i++)
         if (m->items[at].complete || m->items[at].values[op->indices[i]]) {
-            w->error = error_invalid("The tensor for index '%d' for key '%lld' was already initialized", op->indices[i],
-                                     (long long)op->key);
+            w->error = error_invalid("The tensor for index '%d' for key '%lld' was already initialized '%d'.", op->indices[i], (long long)op->key, m->components);
             return ATTEMPT_DONE;
         }
     if (!known) {
@@ -274,22 +274,29 @@ static void finish(Waiter *w) {
     kernel_done(k, err);
 }
 
-/* Reads and checks the indices; makes the operation. */
+/* Reads and checks the indices and, where it comes before them, the key; makes the operation. */
 static Error *op_new(KernelContext *k, int indices_input, int expected, MapOp **out) {
     const Tensor *indices = k->in[indices_input];
     StagingMap *m;
+    int64_t key = 0;
+    if (indices_input > 0 && k->in[0]->shape.rank != 0)
+        return error_invalid("key must be an int64 scalar, got tensor with shape: %s", shape_text(&k->in[0]->shape).text);
+    if (indices_input > 0) key = tensor_index(k->in[0], 0);
     Error *err = find(k, &m);
     if (err) return err;
     MapOp *op = xcalloc(1, sizeof *op);
     op->map = m;
+    op->key = key;
     op->count = (int)indices->count;
     if (indices->count > 64 || indices->count != expected)
         err = error_invalid("Number of indices %lld does not match the number of values %d", (long long)indices->count,
                             expected);
     for (int i = 0; !err && i < op->count; i++) {
         op->indices[i] = tensor_i32(indices)[i];
-        if (op->indices[i] < 0 || op->indices[i] >= m->components || (i && op->indices[i] <= op->indices[i - 1]))
-            err = error_invalid("Indices must be strictly ordered and in [0, %d)", m->components);
+        if (op->indices[i] < 0 || op->indices[i] >= m->components)
+            err = error_invalid("Index '%d' for key '%lld' was out of bounds '%d'.", op->indices[i], (long long)key, m->components);
+        else if (i && op->indices[i] <= op->indices[i - 1])
+            err = error_invalid("Indices are not strictly ordered");
     }
     if (err) {
         resource_unref(&m->base);
@@ -311,11 +318,8 @@ static void start(KernelContext *k, MapOp *op, AttemptResult (*attempt)(Waiter *
 
 static Error *run_put(KernelContext *k) {
     MapOp *op;
-    int64_t key;
-    Error *err = kernel_scalar_int(k, 0, &key);
-    if (!err) err = op_new(k, 1, k->input_count - 2, &op);
+    Error *err = op_new(k, 1, k->input_count - 2, &op);
     if (err) return err;
-    op->key = key;
     for (int i = 0; i < op->count; i++) {
         op->values[i] = tensor_ref(k->in[2 + i]);
         if (!err && op->values[i]->dtype != op->map->types[op->indices[i]])
@@ -335,11 +339,8 @@ static Error *run_put(KernelContext *k) {
 
 static Error *get(KernelContext *k, bool peek) {
     MapOp *op;
-    int64_t key;
-    Error *err = kernel_scalar_int(k, 0, &key);
-    if (!err) err = op_new(k, 1, k->output_count, &op);
+    Error *err = op_new(k, 1, k->output_count, &op);
     if (err) return err;
-    op->key = key;
     op->peek = peek;
     start(k, op, try_get, peek ? LINE_PEEK : LINE_GET);
     return NULL;

@@ -116,6 +116,21 @@ static char *shapes_text(const PartialShape *shapes, int n) {
     return strbuf_detach(&b);
 }
 
+Error *components_check(const char *what, const char *name, const Components *ours, const Components *theirs) {
+    char *own = types_text(ours->types, ours->count), *other = types_text(theirs->types, theirs->count);
+    Error *err = NULL;
+    if (strcmp(own, other)) err = error_invalid("Shared %s '%s' has component types %s but requested component types were %s", what, name, own, other);
+    free(own);
+    free(other);
+    if (err) return err;
+    own = shapes_text(ours->shapes, ours->count);
+    other = shapes_text(theirs->shapes, theirs->count);
+    if (strcmp(own, other)) err = error_invalid("Shared %s '%s' has component shapes %s but requested component shapes were %s", what, name, own, other);
+    free(own);
+    free(other);
+    return err;
+}
+
 Error *queue_check_spec(const Queue *q, const QueueSpec *spec) {
     if (spec->kind != q->kind)
         return error_invalid("Expected %s, found %sV2", queue_kind_name(q->kind), queue_kind_name(spec->kind));
@@ -123,21 +138,7 @@ Error *queue_check_spec(const Queue *q, const QueueSpec *spec) {
     if (capacity != q->capacity)
         return error_invalid("Shared queue '%s' has capacity %lld but requested capacity was %lld", q->name,
                              (long long)(q->capacity == INT64_MAX ? -1 : q->capacity), (long long)spec->capacity);
-    char *ours = types_text(q->types, q->n), *theirs = types_text(spec->types, spec->component_count);
-    Error *err = NULL;
-    if (strcmp(ours, theirs))
-        err = error_invalid("Shared queue '%s' has component types %s but requested component types were %s", q->name,
-                            ours, theirs);
-    free(ours);
-    free(theirs);
-    if (err) return err;
-    ours = shapes_text(q->shapes, q->n);
-    theirs = shapes_text(spec->shapes, spec->component_count);
-    if (strcmp(ours, theirs))
-        err = error_invalid("Shared queue '%s' has component shapes %s but requested component shapes were %s", q->name,
-                            ours, theirs);
-    free(ours);
-    free(theirs);
+    Error *err = components_check("queue", q->name, &(Components){q->types, q->shapes, q->n}, &(Components){spec->types, spec->shapes, spec->component_count});
     if (err || q->kind != QUEUE_SHUFFLE) return err;
     if (spec->min_after_dequeue != q->min_after_dequeue)
         return error_invalid("Shared queue '%s' has min_after_dequeue %lld but requested min_after_dequeue was %lld.",
@@ -229,7 +230,8 @@ static AttemptResult try_enqueue(Waiter *w) {
     QueueOp *op = (QueueOp *)w;
     Queue *q = op->queue;
     if (q->closed) {
-        w->error = error_new(CODE_CANCELLED, "%s '%s' is closed.", queue_kind_name(q->kind), q->name);
+        /* a padding queue enqueues as the FIFO queue that it is also */
+        w->error = error_new(CODE_CANCELLED, "%s '%s' is closed.", queue_kind_name(q->kind == QUEUE_PADDING ? QUEUE_FIFO : q->kind), q->name);
         return ATTEMPT_DONE;
     }
     AttemptResult result = ATTEMPT_NOTHING;

@@ -25,6 +25,15 @@ typedef struct Queue Queue;
 extern const ResourceType queue_type;
 
 Queue *queue_new(Str name, const QueueSpec *spec); /* one reference; a Resource */
+/* What an element of a shared queue or barrier is made of. */
+typedef struct Components {
+    const DataType *types;
+    const PartialShape *shapes; /* NULL: any */
+    int count;
+} Components;
+
+/* InvalidArgument where the shared `what` of that name has other components than those asked for. */
+Error *components_check(const char *what, const char *name, const Components *ours, const Components *theirs) MUST_CHECK;
 /* InvalidArgument when a shared queue was made with another spec. */
 Error *queue_check_spec(const Queue *q, const QueueSpec *spec) MUST_CHECK;
 const char *queue_kind_name(QueueKind kind); /* "FIFOQueue" */

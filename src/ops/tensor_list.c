@@ -119,11 +119,18 @@ static Error *zeros_like_list(const void *object, Variant *out) {
 static Error *add_lists(const void *a, const void *b, Variant *out) {
     const TensorList *x = a, *y = b;
     if (x->dtype != y->dtype) return error_invalid("Trying to add two lists of tensors of different dtypes. One is %s and the other is %s", dtype_name(x->dtype), dtype_name(y->dtype));
-    TensorList *list = tensor_list_new(x->dtype, &x->shape, x->max_count);
-    tensor_list_resize(list, x->count > y->count ? x->count : y->count);
-    Error *err = partial_shape_merge(&list->shape, &y->shape);
+    PartialShape shape = x->shape;
+    Error *err = partial_shape_merge(&shape, &y->shape);
+    if (err) {
+        error_free(err);
+        return error_invalid("Trying to add two lists of tensors with incompatible element shapes. One is %s and the other is %s", shape_text(&x->shape).text, shape_text(&y->shape).text);
+    }
+    if (x->count != y->count)
+        return error_invalid("Trying to add two lists of tensors with different lengths. One is %lld and the other is %lld", (long long)x->count, (long long)y->count);
+    TensorList *list = tensor_list_new(x->dtype, &shape, x->max_count);
+    tensor_list_resize(list, x->count);
     for (int64_t i = 0; !err && i < list->count; i++) {
-        Tensor *p = i < x->count ? x->items[i] : NULL, *q = i < y->count ? y->items[i] : NULL;
+        Tensor *p = x->items[i], *q = y->items[i];
         if (p && q)
             err = tensor_sum(p, q, &list->items[i]);
         else
@@ -143,7 +150,7 @@ const VariantDecoder tensor_list_decoder = {"tensorflow::TensorList", decode_lis
 
 Error *kernel_list(KernelContext *k, int i, DataType dtype, TensorList **out) {
     const Tensor *t = k->in[i];
-    if (t->dtype != DT_VARIANT || t->count != 1) return error_invalid("Input list must be a scalar variant, saw shape %s", shape_text(&t->shape).text);
+    if (t->dtype != DT_VARIANT || t->count != 1) return error_invalid("Input list must be a scalar saw: %s", shape_text(&t->shape).text);
     const Variant *v = &tensor_variants(t)[0];
     if (v->type != &tensor_list_type) return error_invalid("Input handle is not a list. Saw: '%s'", v->type ? v->type->type_name : "nothing");
     TensorList *list = v->object;
@@ -179,14 +186,14 @@ Error *partial_shape_merge(PartialShape *into, const PartialShape *from) {
         *into = *from;
         return NULL;
     }
-    bool ok = into->rank == from->rank;
-    for (int d = 0; ok && d < into->rank; d++) {
-        if (into->dims[d] < 0)
-            into->dims[d] = from->dims[d];
-        else
-            ok = from->dims[d] < 0 || from->dims[d] == into->dims[d];
+    if (into->rank != from->rank) return error_invalid("PartialTensorShape: Incompatible ranks during merge: %d vs. %d", into->rank, from->rank);
+    PartialShape before = *into;
+    for (int d = 0; d < into->rank; d++) {
+        if (into->dims[d] >= 0 && from->dims[d] >= 0 && from->dims[d] != into->dims[d])
+            return error_invalid("PartialTensorShape: Incompatible shapes during merge: %s vs. %s", shape_text(&before).text, shape_text(from).text);
+        if (into->dims[d] < 0) into->dims[d] = from->dims[d];
     }
-    return ok ? NULL : error_invalid("Incompatible shapes during merge: %s vs. %s", shape_text(into).text, shape_text(from).text);
+    return NULL;
 }
 
 Error *kernel_partial_shape(KernelContext *k, int i, PartialShape *out) {
@@ -212,6 +219,12 @@ bool partial_shape_is_full(const PartialShape *s) {
     for (int d = 0; d < s->rank; d++)
         if (s->dims[d] < 0) return false;
     return true;
+}
+
+Error *tensor_zeros(DataType dtype, const Shape *shape, Tensor **out) {
+    Error *err = tensor_new(dtype, shape, out);
+    if (!err && dtype_is_plain(dtype)) memset((*out)->data, 0, tensor_bytes(*out));
+    return err;
 }
 
 Error *tensors_stack(Tensor *const *items, int64_t n, DataType dtype, const PartialShape *shape, Tensor **out) {

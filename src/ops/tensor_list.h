@@ -36,6 +36,7 @@ bool partial_shape_is_full(const PartialShape *s); /* every dimension is known *
 /* A partial shape given as a tensor: a vector with -1 for unknown, or the scalar -1. */
 Error *kernel_partial_shape(KernelContext *k, int i, PartialShape *out) MUST_CHECK;
 
+Error *tensor_zeros(DataType dtype, const Shape *shape, Tensor **out) MUST_CHECK;
 /* Stacks items [0, n) along a new first dimension; unset ones are zeros of `shape`, which must then be fully known. */
 Error *tensors_stack(Tensor *const *items, int64_t n, DataType dtype, const PartialShape *shape, Tensor **out) MUST_CHECK;
 /* Joins them along the first dimension. */

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "placement/device_name.h"
+#include "graph/frames.h"
 #include "placement/lowerer.h"
 #include "placement/symbolic_gradient.h"
 
@@ -84,6 +85,95 @@ static void link_body(Lowerer *l, const FunctionBody *body, Node **copies, const
     }
 }
 
+/* A call on its way into the graph. */
+typedef struct Call {
+    const Node *caller;
+    const FunctionBody *body;
+    Node **copies;
+    Str prefix;
+    const Output *args;
+    Node *gate;
+} Call;
+
+static bool must_run(const FunctionBody *body, const Node *n) {
+    bool must = node_is_stateful(n);
+    for (int j = 0; !must && j < body->control_ret_count; j++) must = body->control_rets[j] == n;
+    return must;
+}
+
+static bool has_switch(const Graph *g) {
+    for (int i = 0; i < g->node_count; i++)
+        if (node_is(g->nodes[i], "Switch") || node_is(g->nodes[i], "RefSwitch")) return true;
+    return false;
+}
+
+static Error *add_effects(Lowerer *l, const Call *c, const char *name, const char *op, Node **out) {
+    Error *err = lowerer_add(l, graph_unique_name(l->g, arena_printf(l->g->arena, "%.*s/%s", STR_ARG(c->prefix), name)), op, c->caller, out);
+    return err ? err : node_resolve(l->g, *out);
+}
+
+/* What must run in a loop runs before its next iteration begins, and the loop before `after`. */
+static void join_loop(Lowerer *l, const Call *c, const FrameMap *m, int loop, Node *ran, Node *after) {
+    const Graph *g = c->body->graph;
+    for (int i = 0; i < g->node_count; i++) {
+        const Node *n = g->nodes[i];
+        if (m->node_frame[n->id] != loop) continue;
+        if (node_is_next_iteration(n)) node_add_control(l->g, c->copies[i], ran);
+        if (node_is_exit(n)) node_add_control(l->g, after, c->copies[i]);
+    }
+}
+
+/* What ran of each frame of a body: ControlTriggers, which run also where something is dead; of frame 0 only when something may be. */
+typedef struct Ran {
+    FrameMap frames;
+    Node **triggers; /* by frame, made when needed */
+    Node *all;
+} Ran;
+
+static Error *ran_in(Lowerer *l, const Call *c, Ran *r, int frame, Node **out) {
+    Node *after = NULL;
+    Error *err = NULL;
+    if (frame > 0 && !r->triggers[frame]) {
+        err = ran_in(l, c, r, r->frames.frames[frame].parent, &after);
+        if (!err) err = add_effects(l, c, "ran", "ControlTrigger", &r->triggers[frame]);
+        if (!err) join_loop(l, c, &r->frames, frame, r->triggers[frame], after);
+    }
+    *out = r->triggers[frame] ? r->triggers[frame] : r->all;
+    return err;
+}
+
+/* Where the body has Switch nodes some of it may be dead in a call that is not; what the call itself waits for tells whether the call is dead. */
+static Error *begin_effects(Lowerer *l, const Call *c, Ran *r) {
+    bool may_be_dead = has_switch(c->body->graph);
+    Error *err = add_effects(l, c, "effects", "NoOp", &r->all);
+    if (!err && may_be_dead) err = add_effects(l, c, "ran", "ControlTrigger", &r->triggers[0]);
+    if (err) return err;
+    if (c->gate) node_add_control(l->g, r->all, c->gate);
+    for (int i = 0; may_be_dead && i < c->body->arg_count; i++) node_add_control(l->g, r->all, c->args[i].node);
+    if (may_be_dead) node_add_control(l->g, r->all, r->triggers[0]);
+    return NULL;
+}
+
+/* Sets a node that is done when all is that must run; NULL when nothing must. */
+static Error *join_effects(Lowerer *l, const Call *c, Node **out) {
+    const Graph *g = c->body->graph;
+    Ran r = {0};
+    Error *err = frame_map_build(g, &r.frames);
+    if (err) return err;
+    r.triggers = xcalloc((size_t)r.frames.frame_count, sizeof *r.triggers);
+    for (int i = 0; !err && i < g->node_count; i++) {
+        Node *ran = NULL;
+        if (!c->copies[i] || !must_run(c->body, g->nodes[i])) continue;
+        if (!r.all) err = begin_effects(l, c, &r);
+        if (!err) err = ran_in(l, c, &r, r.frames.node_frame[g->nodes[i]->id], &ran);
+        if (!err) node_add_control(l->g, ran, c->copies[i]);
+    }
+    *out = r.all;
+    free(r.triggers);
+    frame_map_clear(&r.frames);
+    return err;
+}
+
 /* What the caller's wish for a device says; every task has a CPU. */
 static Str device_type_of(const Node *caller) {
     DeviceName name;
@@ -126,20 +216,7 @@ Error *lowerer_inline(Lowerer *l, Node *caller, Str function, Str prefix, const 
         if (is_arg) error_free(node_attr_int(ret.node, "index", &index));
         out->rets[i] = is_arg ? args[index] : (Output){copy_of(copies, ret.node), ret.index};
     }
-    for (int i = 0; i < body->graph->node_count; i++) {
-        const Node *n = body->graph->nodes[i];
-        bool must = node_is_stateful(n) && copies[i];
-        for (int j = 0; !must && j < body->control_ret_count; j++) must = body->control_rets[j] == n;
-        if (!must || !copies[i]) continue;
-        if (!out->effects) {
-            Str name = graph_unique_name(l->g, arena_printf(l->g->arena, "%.*s/effects", STR_ARG(prefix)));
-            err = lowerer_add(l, name, "NoOp", caller, &out->effects);
-            if (!err) err = node_resolve(l->g, out->effects);
-            if (err) goto out;
-            if (gate) node_add_control(l->g, out->effects, gate);
-        }
-        node_add_control(l->g, out->effects, copies[i]);
-    }
+    err = join_effects(l, &(Call){caller, body, copies, prefix, args, gate}, &out->effects);
 out:
     free(copies);
     function_body_free(body);

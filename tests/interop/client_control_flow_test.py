@@ -2,6 +2,7 @@
 import numpy as np
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
+from tensorflow.python.framework import function
 
 import training
 from client_programs import program
@@ -450,3 +451,60 @@ def test_the_function_meant_for_the_device_is_called(p):
         here = general(x)
     # As many nodes as TensorFlow's optimiser asks for.
     p.run([tf.sqrt(tf.square(y)) for y in (general(x), alone(x), nested(x), here)], {x: [1.0, 2.0]})
+
+
+@program()
+def test_effects_in_branches_and_loops_of_functions(p):
+    """What has an effect in a function runs where its branch is taken, and does not make the function's results dead where it is not."""
+    v = tf.Variable(0.0, use_resource=True)
+    add = lambda handle, value: tf.raw_ops.AssignAddVariableOp(resource=handle, value=value)
+
+    @function.Defun(tf.float32)
+    def positive(x):
+        with tf.control_dependencies([tf.Assert(x > 0, [x])]):
+            return x * 2
+
+    @function.Defun(tf.resource, tf.int32)
+    def count(handle, n):
+        def one(i):
+            add(handle, 1.0)
+            return i + 1
+
+        return tf.cond(n > 2, lambda: tf.while_loop(lambda i: i < n, one, [0]), lambda: n)
+
+    @function.Defun(tf.resource, tf.int32)
+    def count_twice(handle, n):
+        def inner(j):
+            add(handle, 10.0)
+            return j + 1
+
+        def outer(i):
+            tf.while_loop(lambda j: j < 2, inner, [0])
+            return i + 1
+
+        return tf.while_loop(lambda i: i < n, outer, [0])
+
+    x, taken = tf.placeholder(tf.float32, []), tf.placeholder(tf.bool, [])
+    doubled = positive(x)
+    maybe = tf.cond(taken, lambda: count(v.handle, 4), lambda: 7)
+    group = tf.cond(taken, lambda: tf.group(count(v.handle, 1)), lambda: tf.no_op())
+    looped = tf.while_loop(lambda i: i < 4, lambda i: i + tf.reshape(count(v.handle, 1), []), [0])
+    fetches = [count(v.handle, 5), count(v.handle, 1), count_twice(v.handle, 3), looped]
+    p.init()
+    for value in (1.0, -1.0):
+        p.run(doubled, {x: value})
+    for fetch in fetches:
+        p.run(fetch)
+        p.run(v)
+    for yes in (True, False):
+        p.run([maybe, group], {taken: yes})
+        p.run(v)
+
+
+@program("v2")
+def test_a_gradient_after_the_first_run_needs_all_intermediates(p):
+    x = tf.constant(10.0)
+    y = tf.cond(x > 1, lambda: (x * x) * (x * x), lambda: x)
+    p.run(y)
+    text = str(p.attempt(lambda: p.session.run(tf.gradients(y, x))) or p.outcomes[-1].text)
+    p.record("Try using tf.compat.v1.experimental.output_all_intermediates(True)." in text)

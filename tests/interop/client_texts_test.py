@@ -40,6 +40,30 @@ def after_close(p):
     return p.session.run(barrier.insert_many(0, ["new"], [1.0]))
 
 
+def closed_barrier(p):
+    barrier = data_flow_ops.Barrier((tf.float32,), ((),))
+    p.session.run(barrier.close())
+    return barrier.insert_many(0, ["new"], [1.0])
+
+
+def shared_barriers(p, *types, shape=()):
+    p.session.run(data_flow_ops.Barrier((tf.float32,), ((),), shared_name="one").ready_size())
+    return data_flow_ops.Barrier(types, [shape] * len(types), shared_name="one").ready_size()
+
+
+def closed_padding_queue(p):
+    queue = tf.PaddingFIFOQueue(3, [tf.float32], [[None]])
+    p.session.run(queue.close())
+    return queue.enqueue([[1.0]])
+
+
+def staged_twice(p):
+    area = data_flow_ops.MapStagingArea([tf.float32, tf.float32])
+    put = area.put(tf.constant(1, tf.int64), [tf.constant(1.0)], [0])
+    p.session.run(put)
+    return put
+
+
 def another_kind(p):
     p.session.run(tf.FIFOQueue(3, tf.int32, shared_name="kind").size())
     return p.session.run(tf.RandomShuffleQueue(3, 0, tf.int32, shared_name="kind").size())
@@ -139,6 +163,15 @@ ROWS = {
     "padding queue without shapes": lambda p: flow_ops.padding_fifo_queue_v2([tf.int32], []),
     "queue of another kind": another_kind,
     "barrier after close": after_close,
+    "barrier after close, nothing left": lambda p: closed_barrier(p),
+    "barrier of other types": lambda p: shared_barriers(p, tf.float32, tf.int32),
+    "barrier of other shapes": lambda p: shared_barriers(p, tf.float32, shape=[2]),
+    "barrier: values of another type": lambda p: flow_ops.barrier_insert_many(data_flow_ops.Barrier((tf.float32,), ((),)).barrier_ref, ["a"], [1], 0),
+    "padding queue after close": lambda p: closed_padding_queue(p),
+    "staged with a vector for a key": lambda p: flow_ops.map_stage(fed([1, 2], np.int64), [0], [tf.constant(1.0)], [tf.float32]),
+    "staged at an index that is not there": lambda p: flow_ops.map_stage(tf.constant(1, tf.int64), fed([7], np.int32), [tf.constant(1.0)], [tf.float32] * 2, shared_name="two"),
+    "staged twice": lambda p: staged_twice(p),
+    "inputs of two frames": lambda p: (lambda x: tf.add(gen_control_flow_ops.enter(x, "one"), gen_control_flow_ops.enter(x, "two")))(tf.constant(1.0)),
     "barrier of unknown rows": lambda p: flow_ops.barrier([tf.float32], [tf.TensorShape([None])]),
 }
 
