@@ -24,7 +24,7 @@ static Error *merge_entries(EntrySet *all, const Table *index, const char *path,
                     shape_eq(&old->entry.shape, &e.shape);
         for (int s = 0; fits && s < e.slice_count; s++) bundle_entry_add_slice(&old->entry, &e.slices[s]);
         bundle_entry_clear(&e);
-        if (!fits) return error_invalid("Tensor %.*s is in more than one of the checkpoints to merge", STR_ARG(t.key));
+        if (!fits) return error_invalid("Duplicate tensor keyed by %.*s encountered, when merging prefix: %s", STR_ARG(t.key), path);
     }
     return NULL;
 }
@@ -32,8 +32,9 @@ static Error *merge_entries(EntrySet *all, const Table *index, const char *path,
 static Error *open_input(const FileSystem *fs, const char *prefix, bool allow_missing, Table **index,
                          int64_t *shard_count) {
     Error *err = bundle_index_open(fs, prefix, index, shard_count);
-    if (!err || !allow_missing || err->code != CODE_NOT_FOUND) return err;
+    if (!err || err->code != CODE_NOT_FOUND) return err;
     error_free(err);
+    if (!allow_missing) return error_invalid("allow_missing_files was set to false and %s did not exist.NOT_FOUND: %s not found", prefix, prefix);
     *index = NULL;
     *shard_count = 0;
     return NULL;

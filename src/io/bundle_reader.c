@@ -251,7 +251,7 @@ static Error *read_box(Bundle *b, Str name, const BundleEntry *e, const TensorSl
     Tensor *t = NULL, *whole = NULL;
     int64_t copied = 0;
     Error *err = slice_shape(slice, &e->shape, &shape);
-    if (err) return error_wrap(err, "checkpoint %s", b->prefix);
+    if (err) return error_wrap(err, "Tensor %.*s: checkpoint %s", STR_ARG(name), b->prefix);
     SliceBox wanted = slice_box(slice, &e->shape);
     err = tensor_new(e->dtype, &shape, &t);
     if (!err && !e->slice_count) {
@@ -260,15 +260,23 @@ static Error *read_box(Bundle *b, Str name, const BundleEntry *e, const TensorSl
         if (!err) copied = slice_box_copy(&wanted, t, &box, whole);
     }
     for (int i = 0; !err && i < e->slice_count; i++) err = read_part(b, name, e, i, &wanted, t, &copied);
-    if (!err && copied < t->count)
-        err = error_new(CODE_DATA_LOSS, "Checkpoint %s does not have all of it: %lld of %lld elements", b->prefix,
-                        (long long)copied, (long long)t->count);
+    if (!err && copied < t->count) {
+        StrBuf text = {0};
+        slice_text(slice, &text);
+        err = error_invalid("Does not have sufficient slices for partitioned tensor %.*s to restore in slice_spec: %.*s", STR_ARG(name), STR_ARG(strbuf_str(&text)));
+        strbuf_clear(&text);
+    }
     tensor_unref(whole);
     if (err)
         tensor_unref(t);
     else
         *out = t;
     return err;
+}
+
+/* Says which tensor an error is about, but not twice: what lacks parts of a tensor names it. */
+static Error *of_tensor(Error *err, Str name) {
+    return !err || err->code == CODE_INVALID_ARGUMENT ? err : error_wrap(err, "Tensor %.*s", STR_ARG(name));
 }
 
 Error *bundle_read(Bundle *b, Str name, Tensor **out) {
@@ -285,7 +293,7 @@ Error *bundle_read(Bundle *b, Str name, Tensor **out) {
         err = read_whole(b, &e, out);
     }
     bundle_entry_clear(&e);
-    return error_wrap(err, "Tensor %.*s", STR_ARG(name));
+    return of_tensor(err, name);
 }
 
 Error *bundle_read_slice(Bundle *b, Str name, const TensorSlice *slice, Tensor **out) {
@@ -295,5 +303,5 @@ Error *bundle_read_slice(Bundle *b, Str name, const TensorSlice *slice, Tensor *
     err =
         b->old ? slice_file_read(b->old, slice_file_find(b->old, name), slice, out) : read_box(b, name, &e, slice, out);
     bundle_entry_clear(&e);
-    return error_wrap(err, "Tensor %.*s", STR_ARG(name));
+    return of_tensor(err, name);
 }

@@ -103,7 +103,7 @@ Error *slice_of_tensor(Str spec, const Shape *tensor, Shape *full, TensorSlice *
     if (!err) err = slice_shape(out, full, &part);
     if (err || shape_eq(&part, tensor)) return err;
     char *text = shape_str(tensor);
-    err = error_invalid("Slice in shape_and_slice specification does not match the shape of the tensor to save: %.*s, tensor: %s", STR_ARG(spec), text);
+    err = error_invalid("Slice in shape_and_slice specification does not match the shape of the tensor to  save: %.*s, tensor: %s", STR_ARG(spec), text);
     free(text);
     return err;
 }

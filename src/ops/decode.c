@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "io/csv.h"
 #include "io/example_json.h"
 #include "io/record.h"
@@ -225,7 +226,14 @@ static Error *run_parse_tensor(KernelContext *k) {
         return err;
     }
     Error *err = tensor_proto_decode(tstring_str(tensor_str(k->in[0])), &t);
-    if (err) return error_wrap(err, "Could not parse `serialized` as TensorProto");
+    if (err) {
+        Str bytes = tstring_str(tensor_str(k->in[0]));
+        char *text = base64_encode(bytes);
+        error_free(err);
+        err = error_invalid("Could not parse `serialized` as TensorProto, base64: %s%s", text, &"=="[bytes.len % 3 == 0 ? 2 : bytes.len % 3 - 1]);
+        free(text);
+        return err;
+    }
     if (t->dtype != kernel_output_type(k, 0)) {
         err = error_invalid("Type mismatch between parsed tensor (%s) and dtype (%s)", dtype_name(t->dtype),
                             dtype_name(kernel_output_type(k, 0)));

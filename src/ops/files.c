@@ -42,7 +42,7 @@ static Error *run_read(KernelContext *k) {
 
 static Error *run_write(KernelContext *k) {
     char *path = NULL;
-    if (k->in[1]->shape.rank != 0) return error_invalid("Contents tensor must be scalar");
+    if (k->in[1]->shape.rank != 0) return error_invalid("Contents tensor must be scalar, but had shape: %s", shape_text(&k->in[1]->shape).text);
     Error *err = scalar_path(k, 0, &path);
     if (err) return err;
     char *dir = path_dir(path);

@@ -36,8 +36,10 @@ static Error *check_inputs(KernelContext *k, int64_t data_count) {
     if (names->shape.rank != 1 || slices->shape.rank != 1)
         return error_invalid("Input tensor_names and shape_and_slices should be 1-D tensors");
     if (names->count != slices->count || names->count != data_count)
-        return error_invalid("Got %lld tensor names and %lld shape_and_slices for %lld tensors",
-                             (long long)names->count, (long long)slices->count, (long long)data_count);
+        return names->count == data_count
+                   ? error_invalid("Got %lld tensor names and %lld shape_and_slices for %lld tensors", (long long)names->count, (long long)slices->count,
+                                   (long long)data_count)
+                   : error_invalid("Got %lld tensor names, but %lld expected dtypes.", (long long)names->count, (long long)data_count);
     return NULL;
 }
 

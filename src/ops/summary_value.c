@@ -90,7 +90,7 @@ Error *summary_put_histogram(StrBuf *summary, Str tag, const Tensor *values, Str
     for (int64_t i = 0; i < values->count; i++) {
         double v = number_real(values, i);
         if (isnan(v)) return error_invalid("Nan in summary histogram for: %.*s", STR_ARG(whose));
-        if (isinf(v)) return error_invalid("Infinity in summary histogram for: %.*s", STR_ARG(whose));
+        if (isinf(v)) return error_invalid("Infinity in Histogram for: %.*s", STR_ARG(whose));
         counts[bucket_of(v)]++;
         min = v < min ? v : min;
         max = v > max ? v : max;

@@ -1,4 +1,5 @@
 """What a client is told: the words of errors as TensorFlow has them, where programs look at them, and what a trace says of a node."""
+import os
 import re
 import struct
 
@@ -62,6 +63,16 @@ def staged_twice(p):
     put = area.put(tf.constant(1, tf.int64), [tf.constant(1.0)], [0])
     p.session.run(put)
     return put
+
+
+def common(p, name):
+    """A path that is the same for both."""
+    return os.path.join(os.path.dirname(p.folder), name)
+
+
+def saved(p, spec="", values=(1, 2), name="saved"):
+    p.session.run(flow_io.save_v2(common(p, name), ["x"], [spec], [np.array(values, np.float32)]))
+    return common(p, name)
 
 
 def another_kind(p):
@@ -172,6 +183,17 @@ ROWS = {
     "staged at an index that is not there": lambda p: flow_ops.map_stage(tf.constant(1, tf.int64), fed([7], np.int32), [tf.constant(1.0)], [tf.float32] * 2, shared_name="two"),
     "staged twice": lambda p: staged_twice(p),
     "inputs of two frames": lambda p: (lambda x: tf.add(gen_control_flow_ops.enter(x, "one"), gen_control_flow_ops.enter(x, "two")))(tf.constant(1.0)),
+    "checkpoint: a part that is not there": lambda p: flow_io.restore_v2(saved(p, "2 2 0,1:-", [[1, 2]]), ["x"], [""], [tf.float32])[0],
+    "checkpoint: a slice that is not there": lambda p: flow_io.restore_v2(saved(p, "2 2 0,1:-", [[1, 2]]), ["x"], ["2 2 1,1:-"], [tf.float32])[0],
+    "checkpoint: more names than types": lambda p: flow_io.restore_v2(saved(p), fed([b"x", b"y"], object), [""], [tf.float32])[0],
+    "checkpoint: a slice of another shape": lambda p: saved(p, "2 2 0,1:-", [[1, 2, 3]]),
+    "checkpoints merged: the same tensor": lambda p: flow_io.merge_v2_checkpoints([saved(p), saved(p, name="other")], common(p, "merged")),
+    "checkpoints merged: none": lambda p: flow_io.merge_v2_checkpoints(["/nonexistent/one"], common(p, "merged")),
+    "contents of a file": lambda p: tf.write_file(common(p, "file"), fed([b"a", b"b"], object)),
+    "no tensor": lambda p: tf.parse_tensor(fed(b"\x08", object), tf.float32),
+    "no tensor of two bytes": lambda p: tf.parse_tensor(fed(b"\x08\xff", object), tf.float32),
+    "summary of numbers": lambda p: tf.summary.scalar("a", fed([1, 2])),
+    "summary of an infinity": lambda p: tf.summary.histogram("h", fed([1, np.inf])),
     "barrier of unknown rows": lambda p: flow_ops.barrier([tf.float32], [tf.TensorShape([None])]),
 }
 
