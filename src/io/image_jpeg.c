@@ -242,7 +242,7 @@ Error *image_encode_jpeg(const uint8_t *pixels, int64_t height, int64_t width, i
         return error_invalid("image must have 1 or 3 channels, got %lld", (long long)channels);
     }
     if (height < 1 || width < 1 || height > JPEG_MAX_DIMENSION || width > JPEG_MAX_DIMENSION) {
-        return error_invalid("An image of %lld x %lld cannot be a JPEG", (long long)height, (long long)width);
+        return error_new(CODE_INTERNAL, "JPEG encoding failed");
     }
     if (options->quality < 0 || options->quality > 100) {
         return error_invalid("quality must be in [0,100], got %d", options->quality);

@@ -11,6 +11,7 @@ typedef struct PngReader {
     png_structp png;
     png_infop info;
     Str rest; /* of the file */
+    size_t size; /* of all of it */
     png_bytepp rows;
 } PngReader;
 
@@ -57,9 +58,10 @@ static void choose_transforms(PngReader *r, int depth, int color, Image *out) {
 static Error *read_png(PngReader *r, Image *out) {
     png_uint_32 width = 0, height = 0;
     int depth = 0, color = 0;
-    if (setjmp(png_jmpbuf(r->png))) return error_invalid("Invalid PNG data");
+    if (setjmp(png_jmpbuf(r->png))) return error_invalid("Invalid PNG. Failed to initialize decoder.");
     png_set_read_fn(r->png, r, read_bytes);
     png_read_info(r->png, r->info);
+    if (setjmp(png_jmpbuf(r->png))) return error_invalid("Invalid PNG data, size %zu", r->size);
     png_get_IHDR(r->png, r->info, &width, &height, &depth, &color, NULL, NULL, NULL);
     out->width = width;
     out->height = height;
@@ -68,7 +70,7 @@ static Error *read_png(PngReader *r, Image *out) {
     Error *err = image_alloc(out);
     if (err) return err;
     const size_t file_row = (size_t)(out->width * out->channels) * (depth > 8 && out->bytes == 2 ? 2 : 1);
-    if (png_get_rowbytes(r->png, r->info) != file_row) return error_invalid("Invalid PNG data: unexpected row size");
+    if (png_get_rowbytes(r->png, r->info) != file_row) return error_invalid("Invalid PNG data, size %zu: unexpected row size", r->size);
     const bool repeat = depth <= 8 && out->bytes == 2;
     r->rows = try_alloc(height * sizeof *r->rows);
     if (!r->rows) return error_new(CODE_RESOURCE_EXHAUSTED, "Not enough memory for an image");
@@ -86,7 +88,7 @@ static Error *read_png(PngReader *r, Image *out) {
 }
 
 Error *image_decode_png(Str file, int channels, int bytes, Image *out) {
-    PngReader r = {.rest = file};
+    PngReader r = {.rest = file, .size = file.len};
     *out = (Image){.frames = 1, .channels = channels, .bytes = bytes};
     r.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, NULL, on_error, on_warning);
     r.info = r.png ? png_create_info_struct(r.png) : NULL;
@@ -94,7 +96,6 @@ Error *image_decode_png(Str file, int channels, int bytes, Image *out) {
     if (err) {
         free(out->pixels);
         out->pixels = NULL;
-        err = error_append(err, ", size %zu", file.len);
     }
     free(r.rows);
     if (r.png) png_destroy_read_struct(&r.png, &r.info, NULL);

@@ -312,12 +312,11 @@ static Error *put_jpeg(KernelContext *k, const JpegEncodeOptions *options, int c
     const Tensor *x = k->in[0];
     if (x->shape.rank != 3) return error_invalid("image must be 3-dimensional%s", shape_text(&x->shape).text);
     const int64_t *d = x->shape.dims;
+    if (channels != 0 && d[2] != channels) {
+        return error_invalid("format %s expects %d channels, got %s", channels == 1 ? "grayscale" : "rgb", channels, shape_text(&x->shape).text);
+    }
     if (d[2] != 1 && d[2] != 3)
         return error_invalid("image must have 1 or 3 channels, got %s", shape_text(&x->shape).text);
-    if (channels != 0 && d[2] != channels) {
-        return error_invalid("format %s is not compatible with image of shape %s", channels == 1 ? "grayscale" : "rgb",
-                             shape_text(&x->shape).text);
-    }
     StrBuf file = {0};
     Error *err = image_encode_jpeg(tensor_u8(x), d[0], d[1], d[2], options, &file);
     Tensor *z = err ? NULL : kernel_output(k, 0, &SHAPE_SCALAR);

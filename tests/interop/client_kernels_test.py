@@ -26,3 +26,14 @@ test_windows = table({
     "a pool over channels with strides over columns": lambda: R.MaxPool(input=ramp(2, 3, 3, 2), ksize=[1, 1, 1, 2], strides=[1, 1, 2, 2], padding="SAME"),
     "a convolution without filters": conv_without_filters,
 })
+
+
+def slopes(op):
+    """Gradients that are no numbers where the slope is 0."""
+    def fetches():
+        x = tf.constant([-1.0, 0.0, 2.0, 7.0, np.nan, -3.0])
+        return getattr(R, op)(gradients=tf.constant([np.nan, np.inf, 3.0, -np.inf, 1.0, -2.0]), features=x)
+    return fetches
+
+
+test_activations = table({op: slopes(op) for op in ("ReluGrad", "Relu6Grad", "LeakyReluGrad", "SoftplusGrad", "SoftsignGrad")})

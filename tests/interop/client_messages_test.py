@@ -69,6 +69,10 @@ ROWS = ints([0, 0], [9, 0])
 VOLUME, KERNEL, FLAT, IMAGE = zeros(2, 3, 3, 3, 2), zeros(2, 2, 2, 2, 3), zeros(2, 2, 2, 2), zeros(2, 3, 3, 2)
 RATES = [zeros(2), zeros(), zeros()], [zeros(), zeros(2), zeros()], [zeros(), zeros(), zeros(2)]
 
+# 2 x 1 pixels, twice
+GIF_FRAME = b",\0\0\0\0\2\0\1\0\0" b"\2\2\x44\x0a\0"
+GIF = b"GIF89a\2\0\1\0\x80\0\0" b"\0\1\2\xff\xfe\xfd" + GIF_FRAME + GIF_FRAME + b";"
+
 # op: (function, calls: the inputs of each)
 CALLS = {
     "Concat": (lambda a, b: R.Concat(concat_dim=0, values=[a, b]), [(zeros(2), zeros()), (zeros(), zeros())]),
@@ -170,6 +174,11 @@ CALLS = {
     "ResourceApplyProximalAdagrad": (step("ResourceApplyProximalAdagrad", ("accum",), "lr", "l1", "l2", "grad"), [(*rates, zeros(4, 2)) for rates in RATES[:1]] + [(np.float32(lr), np.float32(l1), np.float32(l2), zeros(4, 2)) for lr, l1, l2 in ((0, 0, 0), (1, -1, 0), (1, 0, -1))]),
     "ResourceSparseApplyMomentum": (step("ResourceSparseApplyMomentum", ("accum",), "lr", "grad", "indices", "momentum"), [(zeros(2), zeros(1, 2), ints(0), zeros()), (zeros(), zeros(1, 2), ints(4), zeros()), (zeros(), zeros(1, 2), ints(0, 1), zeros()), (zeros(), zeros(1, 3), ints(0), zeros())]),
     "ResourceSparseApplyAdagrad": (step("ResourceSparseApplyAdagrad", ("accum",), "lr", "grad", "indices"), [(zeros(), zeros(1, 2, 1), ints(0)), (zeros(), zeros(1, 3), ints(0)), (zeros(), zeros(1, 2), ints([0]))]),
+    "DecodeGif": (op("DecodeGif", "contents"), [(file,) for file in (b"GIF89a", b"GIF89a" + GIF[6:19], GIF[:40], GIF, GIF[:-1], GIF[:46] + b"\x07" + GIF[47:])]),
+    "DecodeImage": (op("DecodeImage", "contents"), [(b"no image",), (b"\x89PNG\r\n\x1a\n",)]),
+    "EncodeJpeg": (op("EncodeJpeg", "image", format="rgb"), [(np.zeros(shape, np.uint8),) for shape in ((3, 3, 1), (0, 3, 3), (3, 3), (3, 3, 4))]),
+    "EncodeJpeg grayscale": (op("EncodeJpeg", "image", format="grayscale"), [(np.zeros((3, 3, 3), np.uint8),)]),
+    "SparseSoftmaxCrossEntropyWithLogits": (lambda x, y: list(R.SparseSoftmaxCrossEntropyWithLogits(features=x, labels=y)), [(zeros(4, 4), ints(4, 3, 0, -1)), (zeros(4, 4), ints(0, 4, 9, 1)), (zeros(2, 4), ints(0, 1, 2))]),
     "FloorDiv": (op("FloorDiv", "x", "y"), [(ints(1), ints(0)), (ints(1, 2, 3), ints(1, 2))]),
     "TruncateDiv": (op("TruncateDiv", "x", "y"), [(ints(1), ints(0))]),
 }
