@@ -198,13 +198,20 @@ static UnaryLoop *const loops[DT_COUNT][DT_COUNT] = {
     [DT_BOOL] = {TO_ALL(bool)},     [DT_COMPLEX64] = {TO_ALL(c64)}, [DT_COMPLEX128] = {TO_ALL(c128)},
 };
 
+/* Quantised types are cast as the integers they hold. */
+static DataType held_type(DataType type) {
+    static const DataType held[DT_COUNT] = {[DT_QINT8] = DT_INT8, [DT_QUINT8] = DT_UINT8, [DT_QINT16] = DT_INT16, [DT_QUINT16] = DT_UINT16, [DT_QINT32] = DT_INT32};
+    return type < DT_COUNT && held[type] ? held[type] : type;
+}
+
 static Error *cast_init(const Node *node, void *state) {
     CastState *st = state;
     Error *err = node_attr_type(node, "SrcT", &st->from);
     if (!err) err = node_attr_type(node, "DstT", &st->to);
     if (!err) err = node_attr_bool(node, "Truncate", &st->truncate);
     if (err || st->from == st->to) return err;
-    st->loop = st->from < DT_COUNT && st->to < DT_COUNT ? loops[st->from][st->to] : NULL;
+    const DataType from = held_type(st->from), to = held_type(st->to);
+    st->loop = from < DT_COUNT && to < DT_COUNT ? loops[from][to] : NULL;
     if (!st->loop)
         return error_unimplemented("Cast %s to %s is not supported", dtype_name(st->from), dtype_name(st->to));
     return NULL;

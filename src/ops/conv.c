@@ -86,6 +86,7 @@ static Error *conv_shape(const ConvState *st, const Shape *in, const Shape *filt
     if (in->rank != 4) return error_invalid("convolution input must be 4-dimensional: %s", shape_text(in).text);
     if (filter->rank != 4)
         return error_invalid("convolution filter must be 4-dimensional: %s", shape_text(filter).text);
+    if (filter->dims[2] == 0 && !st->depthwise) return error_invalid("filter depth must be stricly positive, got 0");
     for (int d = 0; d < 4; d++) {
         if (in->dims[d] > INT32_MAX || filter->dims[d] > INT32_MAX) {
             return error_invalid("convolution of %s with %s is too large", shape_text(in).text,
@@ -221,16 +222,14 @@ static Error *read_sizes(const KernelContext *k, int input, const char *what, Sh
             if (tensor_index(t, d) < 0) return error_invalid("Dimension %d of %s must be >= 0", d, what);
         }
     }
-    if (t->shape.rank != 1 || t->count != 4) {
-        return error_invalid("%.*s: %s must have 4 elements, got shape %s", STR_ARG(k->node->op), what,
-                             shape_text(&t->shape).text);
-    }
+    if (t->shape.rank != 1) return error_invalid("Conv2D%sBackprop%s: %s input must be 1-dim, not %d", of_filter ? "Custom" : "", of_filter ? "Filter" : "Input", what, t->shape.rank);
+    if (t->count != 4 && of_filter) return error_invalid("Conv2DCustomBackpropFilter: filter must be 4-dimensional");
+    if (t->count != 4) return error_invalid("Conv2DBackpropInput requires input_sizes to contain 4 values or 2 values, but got: %lld", (long long)t->count);
     out->rank = 4;
     for (int d = 0; d < 4; d++) {
         out->dims[d] = tensor_index(t, d);
         if (out->dims[d] < 0) {
-            return error_invalid("%.*s: %s[%d] = %lld must not be negative", STR_ARG(k->node->op), what, d,
-                                 (long long)out->dims[d]);
+            return error_invalid("Dimension %lld must be >= 0", (long long)out->dims[d]);
         }
     }
     return NULL;
@@ -261,10 +260,24 @@ static Error *check_depthwise(const KernelContext *k, const Shape *in, const Sha
     return NULL;
 }
 
+/* What TensorFlow's errors call a gradient of Conv2D. */
+static const char *backprop_name(const KernelContext *k) {
+    return str_ends(k->node->op, STR("Input")) ? "Conv2DCustomBackpropInput" : "Conv2DCustomBackpropFilter";
+}
+
+static Error *check_depth(const KernelContext *k, const Shape *in, const Shape *filter) {
+    int c = ((const ConvState *)k->state)->win.c;
+    if (in->rank != 4) return error_invalid("%s: input must be 4-dimensional", backprop_name(k));
+    if (filter->rank != 4) return error_invalid("%s: filter must be 4-dimensional", backprop_name(k));
+    if (filter->dims[2] <= 0) return error_invalid("%s: filter depth must be strictly greated than zero", backprop_name(k));
+    if (in->dims[c] % filter->dims[2] == 0) return NULL;
+    return error_invalid("%s: input depth must be evenly divisible by filter depth", backprop_name(k));
+}
+
 /* out_backprop must be what the forward convolution would give. */
 static Error *check_backprop(const KernelContext *k, const Conv2dShape *s, const Shape *dz) {
     const Window *w = &((const ConvState *)k->state)->win;
-    const char *op = str_ends(k->node->op, STR("Input")) ? "Conv2DCustomBackpropInput" : "Conv2DCustomBackpropFilter";
+    const char *op = backprop_name(k);
     if (dz->rank != 4) return error_invalid("%s: out_backprop must be 4-dimensional", op);
     if (dz->dims[0] != s->batch) {
         return error_invalid(
@@ -295,7 +308,8 @@ static Error *back_input_run(KernelContext *k) {
     Conv2dShape s;
     Shape in = SHAPE_SCALAR;
     Error *err = NULL;
-    if (!st->depthwise && sizes->shape.rank == 1 && sizes->count == 2 && filter->shape.rank == 4 && dz->shape.rank == 4) {
+    if (!st->depthwise && dz->shape.rank != 4) return error_invalid("input_sizes must be 4-dimensional, got: %d", dz->shape.rank);
+    if (!st->depthwise && sizes->shape.rank == 1 && sizes->count == 2 && filter->shape.rank == 4) {
         in = image_shape(&st->win, dz->shape.dims[0], tensor_index(sizes, 0), tensor_index(sizes, 1),
                          filter->shape.dims[2]);
         if (in.dims[st->win.h] < 0 || in.dims[st->win.w] < 0) err = error_invalid("input_sizes must not be negative");
@@ -303,6 +317,7 @@ static Error *back_input_run(KernelContext *k) {
         err = read_sizes(k, 0, "input_sizes", &in);
     }
     if (!err && st->depthwise) err = check_depthwise(k, &in, &filter->shape);
+    if (!err && !st->depthwise) err = check_depth(k, &in, &filter->shape);
     if (!err) err = conv_shape(st, &in, &filter->shape, &s);
     if (!err) err = check_backprop(k, &s, &dz->shape);
     if (err) return err;
@@ -317,6 +332,7 @@ static Error *back_filter_run(KernelContext *k) {
     Shape filter = SHAPE_SCALAR;
     Error *err = read_sizes(k, 1, "filter_sizes", &filter);
     if (!err && st->depthwise) err = check_depthwise(k, &k->in[0]->shape, &filter);
+    if (!err && !st->depthwise) err = check_depth(k, &k->in[0]->shape, &filter);
     if (!err) err = conv_shape(st, &k->in[0]->shape, &filter, &s);
     if (!err) err = check_backprop(k, &s, &k->in[2]->shape);
     if (err) return err;

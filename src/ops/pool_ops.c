@@ -6,6 +6,7 @@
 #include "kernels/pool.h"
 #include "ops/elementwise.h"
 #include "ops/op_list.h"
+#include "ops/window.h"
 
 const OpDef pool_ops_ops[] = {
     {"MaxPool", "input: T -> output: T",
@@ -147,6 +148,7 @@ static Error *pool_init(const Node *node, void *state) {
         err = node_attr_bool(node, "include_batch_in_index", &st->include_batch);
     }
     if (!err && st->is_explicit) err = read_list(node, "explicit_paddings", st->pads, 2 * st->rank);
+    if (!err && st->is_explicit) err = window_check_pads(st->pads, 2 * st->rank, st->rank, st->channels_first ? 1 : st->rank - 1);
     if (err || !node_attr(node, "ksize", &value)) return err;
     err = read_list(node, "ksize", st->ksize, st->rank);
     if (!err) err = read_list(node, "strides", st->strides, st->rank);
@@ -225,7 +227,6 @@ static Error *pool_shape(const PoolState *st, const Shape *in, PoolShape *s, Sha
         } else {
             s->pad[i] = st->is_explicit ? st->pads[2 * d] : 0;
             after = st->is_explicit ? st->pads[2 * d + 1] : 0;
-            if (s->pad[i] < 0 || after < 0) return error_invalid("explicit_paddings must not be negative");
             if (s->pad[i] >= k || after >= k) {
                 bool is_before = s->pad[i] >= k;
                 return error_invalid("%s padding %lld needs to be smaller than the window size %lld",

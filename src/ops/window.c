@@ -50,6 +50,31 @@ static Error *read_layout(Window *win, const Node *node) {
     return NULL;
 }
 
+Error *window_check_pads(const int64_t *pads, int count, int rank, int channel_dim) {
+    if (count != 2 * rank) return error_invalid("explicit_paddings attribute must contain %d values, but got: %d", 2 * rank, count);
+    for (int i = 0; i < count; i++) {
+        if (pads[i] < 0) return error_invalid("All elements of explicit_paddings must be nonnegative");
+        if (pads[i] > INT32_MAX) return error_invalid("explicit_paddings[%d] = %lld is out of range", i, (long long)pads[i]);
+    }
+    for (int i = 0; i < count; i++) {
+        if (pads[i] != 0 && (i / 2 == 0 || i / 2 == channel_dim))
+            return error_invalid("Nonzero explicit padding in the batch or depth dimensions is not supported");
+    }
+    return NULL;
+}
+
+static Error *read_pads(Window *win, const Node *node) {
+    int64_t *items = NULL;
+    int count = 0;
+    Str value;
+    if (!node_attr(node, "explicit_paddings", &value)) return NULL;
+    Error *err = node_attr_ints(node, "explicit_paddings", &items, &count);
+    if (!err) err = window_check_pads(items, count, win->rank, win->c);
+    for (int i = 0; i < count && !err; i++) win->explicit_pads[i] = items[i];
+    free(items);
+    return err;
+}
+
 Error *window_init(Window *win, const Node *node) {
     Str padding;
     Error *err = read_layout(win, node);
@@ -63,8 +88,7 @@ Error *window_init(Window *win, const Node *node) {
     if (!err) err = read_ints(node, "rates", win->dilations, rank, false);
     if (!err) err = read_ints(node, "ksize", win->ksize, rank, false);
     if (!err) err = read_ints(node, "ksizes", win->ksize, rank, false);
-    if (!err)
-        err = read_ints(node, "explicit_paddings", win->explicit_pads, 2 * rank, win->padding != PADDING_EXPLICIT);
+    if (!err && win->padding == PADDING_EXPLICIT) err = read_pads(win, node);
     if (!err && node_attr(node, "padding_list", &padding) && attr_list_ints(padding, NULL, 0) > 0) {
         win->padding = PADDING_EXPLICIT;
         err = read_ints(node, "padding_list", win->explicit_pads, 2 * rank, false);

@@ -14,6 +14,9 @@ typedef struct Window {
     int64_t explicit_pads[10]; /* before and after of each dimension */
 } Window;
 
+/* Whether `count` explicit paddings go with images of `rank` dimensions whose channels are dimension channel_dim. */
+Error *window_check_pads(const int64_t *pads, int count, int rank, int channel_dim) MUST_CHECK;
+
 /* Reads padding, and data_format, strides, dilations or rates, ksize or ksizes, explicit_paddings and padding_list, which
  * stands above the padding, where the op has them. The rank is that of the data format, else as many as there are strides. */
 Error *window_init(Window *win, const Node *node) MUST_CHECK;

@@ -37,3 +37,16 @@ def slopes(op):
 
 
 test_activations = table({op: slopes(op) for op in ("ReluGrad", "Relu6Grad", "LeakyReluGrad", "SoftplusGrad", "SoftsignGrad")})
+
+
+def quantized(dtype, held):
+    """A quantised type is cast as the integer it holds."""
+    def fetches():
+        x = tf.constant([0, 1, 100], held)
+        there = [R.Cast(x=tf.bitcast(x, dtype), DstT=to) for to in (tf.float32, tf.int64, tf.uint8, tf.bool, tf.complex64)]
+        return there + [tf.bitcast(R.Cast(x=tf.cast(x, source), DstT=dtype), held) for source in (tf.float32, tf.int64, tf.bool)]
+    return fetches
+
+
+test_casts = table({dtype.name: quantized(dtype, held) for dtype, held in (
+    (tf.qint8, tf.int8), (tf.quint8, tf.uint8), (tf.qint16, tf.int16), (tf.quint16, tf.uint16), (tf.qint32, tf.int32))})

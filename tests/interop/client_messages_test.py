@@ -133,6 +133,13 @@ CALLS = {
         (sizes, FLAT, zeros(2, 2, 2, 4)) for sizes in (ints(2, 3, 3), ints([2, 3, 3, 2]), ints(2, 3, 4, 2), ints(3, 3, 3, 2), ints(2, 3, 3, 1), ints(2, -3, 3, 2))] + [(ints(2, 3, 3, 2), FLAT, zeros(2, 2, 2, 3)), (ints(2, 3, 3, 2), FLAT, FLAT[0]), (ints(2, 3, 3, 2), FLAT[0], FLAT)]),
     "DepthwiseConv2dNativeBackpropFilter": (windows("DepthwiseConv2dNativeBackpropFilter", "input", "filter_sizes", "out_backprop"), [
         (IMAGE, sizes, zeros(2, 2, 2, 4)) for sizes in (ints(2, 2, 2), ints([2, 2, 2, 2]), ints(2, 2, 1, 2), ints(2, 2, 2, 3), ints(1, 2, 2, 2), ints(2, -2, 2, 2))] + [(IMAGE[:1], ints(2, 2, 2, 2), zeros(2, 2, 2, 4)), (IMAGE[0], ints(2, 2, 2, 2), FLAT), (IMAGE, ints(2, 2, 2, 2), FLAT[0])]),
+    "Conv2D": (windows("Conv2D", "input", "filter"), [(IMAGE, zeros(2, 2, 2, 0)), (IMAGE, zeros(2, 0, 2, 1)), (IMAGE[..., :0], zeros(2, 2, 0, 1)), (IMAGE, zeros(2, 2, 3, 1))]),
+    "Conv2DBackpropInput": (windows("Conv2DBackpropInput", "input_sizes", "filter", "out_backprop"), [
+        (sizes, FLAT, FLAT) for sizes in (ints(2, 3, 3, 3), ints(2, -3, 3, 2), ints(3, 3), ints(2, 3, 3), ints([2, 3, 3, 2]))] + [(ints(2, 3, 3, 2), FLAT[0], FLAT), (ints(2, 3, 3, 2), FLAT, FLAT[0]), (ints(2, 3, 3, 0), FLAT[:, :, :0], FLAT)]),
+    "Conv2DBackpropFilter": (windows("Conv2DBackpropFilter", "input", "filter_sizes", "out_backprop"), [
+        (IMAGE, sizes, FLAT) for sizes in (ints(2, 2, 3, 2), ints(2, -2, 2, 2), ints(2, 2, 2), ints([2, 2, 2, 2]))] + [(IMAGE[0], ints(2, 2, 2, 2), FLAT), (IMAGE, ints(2, 2, 2, 2), FLAT[0])]),
+    **{"Conv2DBackprop paddings %s" % pads: (op("Conv2DBackpropInput", "input_sizes", "filter", "out_backprop", strides=[1] * 4, padding="EXPLICIT", explicit_paddings=pads), [(ints(2, 3, 3, 2), FLAT, FLAT)])
+       for pads in ([0, 0, -1, 0, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 1])},
     "MaxPool": (windows("MaxPool", "input", ksize=0), [(IMAGE[0],), (VOLUME,)]),
     "AvgPool": (windows("AvgPool", "value", ksize=0), [(IMAGE[0],), (IMAGE[:, :1],)]),
     "AvgPool ksize": (windows("AvgPool", "value", ksize=0, k=-1), [(IMAGE,)]),
