@@ -3,6 +3,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
+#include "base/hashmap.h"
 #include "base/str.h"
 #include "tensor/tensor.h"
 
@@ -18,11 +20,12 @@ typedef struct DenseBuckets {
     double max_load;
     RemovedBucket *removed;
     size_t removed_count, capacity;
+    StrMap by_key; /* place in `removed` plus 1, of those whose key is known */
 } DenseBuckets;
 
 void dense_buckets_clear(DenseBuckets *b);
 /* Makes room for `more` keys beside `used`; a table that grows forgets what was removed. */
-void dense_buckets_reserve(DenseBuckets *b, int64_t used, int64_t more);
+Error *dense_buckets_reserve(DenseBuckets *b, int64_t used, int64_t more) MUST_CHECK;
 /* A key gets a bucket: its old one, or any that is free. */
 void dense_buckets_add(DenseBuckets *b, int64_t used, Str key);
 void dense_buckets_remove(DenseBuckets *b, Str key, Tensor *take_value);

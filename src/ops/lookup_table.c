@@ -213,7 +213,7 @@ static void put_locked(LookupTable *t, Str key, Tensor *value) {
 static Error *insert_locked(LookupTable *t, const Tensor *keys, const Tensor *values, int64_t n) {
     Error *err = NULL;
     for (int64_t i = 0; !err && i < n; i++) err = check_allowed(t, key_at(t, keys, i));
-    if (!err && t->kind == LOOKUP_DENSE) dense_buckets_reserve(&t->buckets, (int64_t)t->count, n);
+    if (!err && t->kind == LOOKUP_DENSE) err = dense_buckets_reserve(&t->buckets, (int64_t)t->count, n);
     for (int64_t i = 0; !err && i < n; i++) {
         Tensor *value;
         err = row_of(t, values, i, &value);
