@@ -149,7 +149,7 @@ static void multiply(KernelContext *k, Kind kind, const Conv3dShape *s, DataType
     const int64_t rows = patch_rows(&s->patch), length = patch_length(&s->patch), out_c = s->out_c;
     int64_t chunk = CHUNK_BYTES / ((int64_t)size * length) + 1;
     if (chunk > rows) chunk = rows;
-    GemmFn *gemm = type == DT_FLOAT ? gemm_f32 : gemm_plain_f64;
+    GemmFn *gemm = type == DT_FLOAT ? gemm_f32 : gemm_f64;
     Shape patches = shape_matrix(chunk, length), filter = shape_matrix(length, out_c);
     Tensor *col = kernel_scratch(k, type, &patches);
     Tensor *part = col && kind == BACK_FILTER && chunk < rows ? kernel_scratch(k, type, &filter) : NULL;

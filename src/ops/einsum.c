@@ -305,6 +305,8 @@ static Error *einsum_run(KernelContext *k) {
         Error *err = label_input(k, i, &in[i], sizes, &under);
         if (err) return err;
     }
+    if (under > 0 && !strchr(st->output, '.'))
+        return error_invalid("Output contains %d broadcasting dimension(s) but no ellipsis (...) was found in the output subscripts.", under);
     Error *err = expand(st->output, under, &out);
     if (err) return err;
     for (int i = 0; i < out.count; i++) {

@@ -184,6 +184,7 @@ static Error *run_lu(KernelContext *k) {
 static Error *run_triangular(KernelContext *k) {
     const Shape *a = &k->in[0]->shape, *b = &k->in[1]->shape;
     MatrixJob job;
+    if (a->rank < 2) return error_invalid("In[0] ndims must be >= 2: %d", a->rank);
     Error *err = matrix_job_init(&job, k, false, false);
     if (err) return err;
     if (job.n != job.m) return error_invalid("In[0] matrices in the last dimensions must be square (%lld =/= %lld)", (long long)job.n, (long long)job.m);

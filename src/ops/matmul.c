@@ -47,7 +47,7 @@ static Error *batch_init(const Node *node, void *state) {
 GemmFn *gemm_of(DataType t) {
     static GemmFn *const table[DT_COUNT] = {
         [DT_HALF] = gemm_f16,         [DT_BFLOAT16] = gemm_bf16, [DT_FLOAT] = gemm_f32,
-        [DT_DOUBLE] = gemm_plain_f64, INT_TYPES(gemm_plain),     COMPLEX_TYPES(gemm_plain),
+        [DT_DOUBLE] = gemm_f64,       INT_TYPES(gemm_plain),     COMPLEX_TYPES(gemm),
     };
     return t < DT_COUNT ? table[t] : NULL;
 }

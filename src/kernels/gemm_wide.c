@@ -1,0 +1,67 @@
+/* gemm_wide.c: products of doubles and of complex numbers, for which oneDNN has none. */
+#include <complex.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "kernels/cpu.h"
+#include "kernels/gemm.h"
+
+enum { GEMM_TILE_M = 64, GEMM_TILE_N = 64, GEMM_TILE_K = 128 };
+enum { GEMM_WORK = 1 << 20, GEMM_SMALL = 1 << 12 }; /* products that pay for another thread; for tiles */
+
+#define T float
+#define LANES 16
+#define NAME(f) CPU(f##_f32)
+#define CPU_BODY "kernels/gemm_wide_tile.inc"
+#include "kernels/each_cpu.inc"
+#undef T
+#undef LANES
+#undef NAME
+#define T double
+#define LANES 8
+#define NAME(f) CPU(f##_f64)
+#include "kernels/each_cpu.inc"
+#undef T
+#undef LANES
+#undef NAME
+
+#define PARTS 1
+#define REAL(v) (v)
+#define IMAG(v) 0
+#define MAKE(re, im) (re)
+#define ADD_TILE CPU_PICK(add_tile_f64)
+#define S double
+#define T double
+#define NAME(f) f##_f64
+#include "kernels/gemm_wide.inc"
+#undef PARTS
+#undef REAL
+#undef IMAG
+#undef MAKE
+#undef S
+#undef NAME
+
+#define PARTS 2
+#define REAL(v) creal(v)
+#define IMAG(v) cimag(v)
+#define MAKE(re, im) CMPLX(re, im)
+#define S double _Complex
+#define NAME(f) f##_c128
+#include "kernels/gemm_wide.inc"
+#undef ADD_TILE
+#undef REAL
+#undef IMAG
+#undef MAKE
+#undef S
+#undef T
+#undef NAME
+
+#define REAL(v) crealf(v)
+#define IMAG(v) cimagf(v)
+#define MAKE(re, im) CMPLXF(re, im)
+#define ADD_TILE CPU_PICK(add_tile_f32)
+#define S float _Complex
+#define T float
+#define NAME(f) f##_c64
+#include "kernels/gemm_wide.inc"
