@@ -171,7 +171,7 @@ static Error *run_if(KernelContext *k) {
 
 static Error *run_case(KernelContext *k) {
     const Functions *f = k->state;
-    if (k->in[0]->count != 1) return error_invalid("branch_index must be a scalar");
+    if (k->in[0]->shape.rank != 0) return error_invalid("branch_index must be scalar");
     int i = tensor_i32(k->in[0])[0];
     return call(k, f->items[i >= 0 && i < f->count ? i : f->count - 1], 1);
 }
@@ -271,7 +271,8 @@ static Error *run_for(KernelContext *k) {
     Error *err = kernel_scalar_int(k, 0, &start);
     if (!err) err = kernel_scalar_int(k, 1, &limit);
     if (!err) err = kernel_scalar_int(k, 2, &delta);
-    if (!err && delta == 0) err = error_invalid("The step of a For loop must not be 0");
+    if (!err && !((delta > 0 && start <= limit) || (delta < 0 && start >= limit) || (delta == 0 && start == limit)))
+        err = error_invalid("Invalid start/limit/delta: %lld %lld %lld", (long long)start, (long long)limit, (long long)delta);
     if (err) return err;
     Loop *loop = xcalloc(1, sizeof *loop);
     *loop = (Loop){.body = f->items[0], .counting = true, .at = start, .limit = limit, .delta = delta, .count = k->input_count - 2};

@@ -50,7 +50,7 @@
     ROW(string_ops) \
     ROW(string_hash) \
     ROW(regex_ops) \
-    ROW(variable) \
+    ROW(temporary_variable) ROW(variable) \
     ROW(resource_variable) \
     ROW(apply_gradient) \
     ROW(apply_sparse) \

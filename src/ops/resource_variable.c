@@ -267,7 +267,10 @@ static Error *run_is_initialized(KernelContext *k) {
 
 static Error *run_variable_shape(KernelContext *k) {
     Tensor *value = NULL;
-    Error *err = read_input(k, 0, &value);
+    Variable *v = NULL;
+    Error *err = kernel_variable(k, 0, &v); /* one that is not there is not found, no failed condition as of a read */
+    resource_unref((Resource *)v);
+    if (!err) err = read_input(k, 0, &value);
     if (err) return err;
     Shape shape = shape_vector(value->shape.rank);
     Tensor *out = kernel_output(k, 0, &shape);

@@ -7,8 +7,6 @@ const OpDef variable_ops[] = {
      OP_STATEFUL},
     {"VariableV2", "-> ref: Ref(dtype)", "shape: shape; dtype: type; container: string = ''; shared_name: string = ''",
      OP_STATEFUL},
-    {"TemporaryVariable", "-> ref: Ref(dtype)", "shape: shape; dtype: type; var_name: string = ''", OP_STATEFUL},
-    {"DestroyTemporaryVariable", "ref: Ref(T) -> value: T", "T: type; var_name: string", 0},
     {"Assign", "ref: Ref(T), value: T -> output_ref: Ref(T)",
      "T: type; validate_shape: bool = true; use_locking: bool = true", OP_UNINITIALIZED_INPUT},
     {"AssignAdd", "ref: Ref(T), value: T -> output_ref: Ref(T)",
@@ -63,38 +61,8 @@ static Error *run_variable(KernelContext *k) {
     return err;
 }
 
-static Error *temporary_init(const Node *node, void *state) {
-    VariableState *s = state;
-    Error *err = node_attr_type(node, "dtype", &s->dtype);
-    return err ? err : node_attr_shape(node, "shape", &s->shape);
-}
-
-/* Lives as long as the step holds references to it. */
-static Error *run_temporary(KernelContext *k) {
-    const VariableState *s = k->state;
-    Tensor *value = NULL;
-    Error *err = tensor_new(s->dtype, &s->shape, &value);
-    if (err) return err;
-    if (dtype_is_plain(s->dtype)) memset(value->data, 0, tensor_bytes(value));
-    Variable *v = reference_variable_new(s->dtype, k->node->name);
-    variable_assign(v, value);
-    kernel_set_output_ref(k, 0, v);
-    tensor_unref(value);
-    resource_unref(&v->base);
-    return NULL;
-}
-
 static Error *uninitialised(const Variable *v) {
     return error_new(CODE_FAILED_PRECONDITION, "Attempting to use uninitialized value %s", v->name);
-}
-
-static Error *run_destroy_temporary(KernelContext *k) {
-    Variable *v = k->ref[0];
-    if (!v) return error_invalid("The input of %.*s is not a variable", STR_ARG(k->node->name));
-    Tensor *value = variable_read(v);
-    if (!value) return uninitialised(v);
-    kernel_set_output(k, 0, value);
-    return NULL;
 }
 
 typedef struct AssignState {
@@ -233,8 +201,6 @@ static Error *run_count_up_to(KernelContext *k) {
 const KernelDef variable_cpu[] = {
     {"Variable", .run = run_variable, .state_size = sizeof(VariableState), .init = variable_init},
     {"VariableV2", .run = run_variable, .state_size = sizeof(VariableState), .init = variable_init},
-    {"TemporaryVariable", .run = run_temporary, .state_size = sizeof(VariableState), .init = temporary_init},
-    {"DestroyTemporaryVariable", .run = run_destroy_temporary, .flags = KERNEL_REFS},
     {"Assign", .run = run_assign, .state_size = sizeof(AssignState), .init = assign_init, .flags = KERNEL_REFS},
     {"AssignAdd", .run = run_assign_add, .flags = KERNEL_REFS},
     {"AssignSub", .run = run_assign_sub, .flags = KERNEL_REFS},

@@ -6,7 +6,9 @@ import struct
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
+from tensorflow.python.framework import function
 from tensorflow.python.ops import data_flow_ops
+from tensorflow.python.ops import functional_ops
 from tensorflow.python.ops import gen_control_flow_ops
 from tensorflow.python.ops import gen_data_flow_ops as flow_ops
 from tensorflow.python.ops import gen_io_ops as flow_io
@@ -194,6 +196,9 @@ ROWS = {
     "no tensor of two bytes": lambda p: tf.parse_tensor(fed(b"\x08\xff", object), tf.float32),
     "summary of numbers": lambda p: tf.summary.scalar("a", fed([1, 2])),
     "summary of an infinity": lambda p: tf.summary.histogram("h", fed([1, np.inf])),
+    "a loop that goes the wrong way": lambda p: functional_ops.For(0, 5, -1, [1.0], function.Defun(tf.int32, tf.float32)(lambda i, x: x)),
+    "a loop that does not go": lambda p: functional_ops.For(0, 5, 0, [1.0], function.Defun(tf.int32, tf.float32)(lambda i, x: x)),
+    "case of a vector": lambda p: tf.raw_ops.Case(branch_index=fed([0], np.int32), input=[1.0], Tout=[tf.float32], branches=[function.Defun(tf.float32)(lambda x: x)] * 2),
     "barrier of unknown rows": lambda p: flow_ops.barrier([tf.float32], [tf.TensorShape([None])]),
 }
 

@@ -382,3 +382,30 @@ def test_checkpoints_of_the_new_kind(p):
         p.run(v.assign([0.0, 0.0]))
         checkpoint.restore(path).run_restore_ops(p.session)
         p.run(v)
+
+
+@program()
+def test_temporary_variables_have_names(p):
+    """One name is one variable in a step, until it is destroyed; in a loop every iteration has its own."""
+    make = lambda name: tf.raw_ops.TemporaryVariable(shape=[], dtype=tf.float32, var_name=name)
+    destroy = lambda variable, name: tf.raw_ops.DestroyTemporaryVariable(ref=variable, var_name=name)
+
+    def body(i, total):
+        variable = tf.assign(make("each"), tf.cast(i, tf.float32))
+        return i + 1, total + destroy(variable, "each")
+
+    unnamed = make("")
+    once = make("once")
+    fetches = [make("two") + make("two"), destroy(make("one"), "other"), destroy(once, "once") + destroy(once, "once"),
+               destroy(tf.assign(unnamed, 5.0), unnamed.op.name), tf.while_loop(lambda i, total: i < 20, body, [0, 0.0])]
+    for fetch in fetches:
+        p.run(fetch)
+        p.run(fetch)
+
+
+@program()
+def test_the_shape_of_a_variable_that_is_not_there_is_not_found(p):
+    handle = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[2], shared_name="nowhere")
+    p.run(tf.raw_ops.VariableShape(input=handle))
+    p.run(tf.raw_ops.AssignVariableOp(resource=handle, value=[1.0, 2.0]))
+    p.run(tf.raw_ops.VariableShape(input=handle))
