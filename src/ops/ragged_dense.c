@@ -2,6 +2,7 @@
 
    Each dimension below the first is told by a partition of the rows below it: their splits, or the row each of them is
    in. */
+#include <stdarg.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -62,13 +63,13 @@ static Error *check_level(const Level *l, int at) {
     if (l->tensor->shape.rank != 1)
         return error_invalid("Row partition %d must be a vector, not of shape %s", at,
                              shape_text(&l->tensor->shape).text);
-    if (l->kind == ROW_SPLITS && l->tensor->count == 0) return error_invalid("row splits %d must not be empty", at);
+    if (l->kind == ROW_SPLITS && l->tensor->count == 0) return error_invalid("Invalid first partition input. Tensor requires at least one element.");
     if (l->kind == ROW_SPLITS && index_at(l->tensor, 0) != 0)
-        return error_invalid("row splits %d must start with 0", at);
+        return error_invalid("Invalid row split size.");
     for (int64_t i = 0; i < l->tensor->count; i++) {
         int64_t before = i ? index_at(l->tensor, i - 1) : 0;
         if (index_at(l->tensor, i) < before)
-            return error_invalid("Row partition %d must not fall, and not be negative", at);
+            return l->kind == ROW_SPLITS ? error_invalid("Invalid row split size.") : error_invalid("Row partition %d must not fall, and not be negative", at);
     }
     return NULL;
 }
@@ -82,7 +83,7 @@ static Error *read_levels(KernelContext *k, Dense *d) {
     if (s->kinds[0] == FIRST_DIM_SIZE) {
         if (first->count != 1) return error_invalid("The first dimension must be given as one number");
         d->first = index_at(first, 0);
-        if (d->first < 0) return error_invalid("The first dimension must not be negative");
+        if (d->first < 0) return error_invalid("Dimension %lld must be >= 0", (long long)d->first);
         from = 1;
     } else if (s->kinds[0] == ROW_SPLITS) {
         d->first = first->count - 1;
@@ -114,26 +115,62 @@ static int64_t width_of(const Level *l) {
     return most;
 }
 
+/* The shape input as errors show it: ? where a dimension is open. */
+static Error *incompatible_shape(const Tensor *given, const char *why, ...) __attribute__((format(printf, 2, 3)));
+static Error *incompatible_shape(const Tensor *given, const char *why, ...) {
+    StrBuf text = {0};
+    for (int64_t i = 0; i < given->count; i++) {
+        if (i) strbuf_addc(&text, ',');
+        if (index_at(given, i) < 0)
+            strbuf_addc(&text, '?');
+        else
+            strbuf_addf(&text, "%lld", (long long)index_at(given, i));
+    }
+    va_list args;
+    va_start(args, why);
+    Error *err = error_newv(CODE_INVALID_ARGUMENT, why, args);
+    va_end(args);
+    err = error_wrap(err, "rt_input.shape and shape=[%.*s] are incompatible", STR_ARG(strbuf_str(&text)));
+    strbuf_clear(&text);
+    return err;
+}
+
+/* The default value is one element of the values, or can be repeated to one. */
+static Error *check_default(const Shape *value, const Shape *values) {
+    Error *err = NULL;
+    if (value->rank >= values->rank)
+        err = error_invalid("default_value.rank = %d  must be less than rt_input.flat_values.rank = %d", value->rank, values->rank);
+    for (int i = -value->rank; !err && i < 0; i++) {
+        int64_t has = value->dims[value->rank + i], want = values->dims[values->rank + i];
+        if (has != want && has != 1)
+            err = error_invalid("default_value.shape[%d] = %lld but rt_input.flat_values.shape[%d] = %lld", i, (long long)has, i, (long long)want);
+    }
+    return error_wrap(err, "default_value.shape=%s and rt_input.flat_values.shape=%s are incompatible", shape_text(value).text, shape_text(values).text);
+}
+
 /* What the shape input says, -1 where it leaves a dimension open, filled up with what the rows and values need. */
 static Error *result_shape(KernelContext *k, Dense *d) {
     const Tensor *given = k->in[0];
     const Shape *values = &k->in[1]->shape;
     if (values->rank < 1) return error_invalid("values must be a vector at least");
-    if (given->shape.rank > 1) return error_invalid("shape must be a scalar or vector");
+    if (given->shape.rank > 1) return error_invalid("Shape must be at most rank 1 but is rank %d", given->shape.rank);
     bool open = given->shape.rank == 0;
     if (open && index_at(given, 0) != -1)
         return error_invalid("The only valid scalar shape tensor is the fully unknown shape specified as -1.");
+    for (int64_t i = 0; i < given->count; i++) {
+        if (index_at(given, i) < -1) return error_invalid("Dimension %lld must be >= -1", (long long)index_at(given, i));
+    }
+    Error *err = check_default(&k->in[2]->shape, values);
+    if (err) return err;
     d->shape.rank = d->rank + values->rank;
     if (!open && given->count != d->shape.rank)
-        return error_invalid("shape has %lld dimensions, the ragged tensor %d", (long long)given->count, d->shape.rank);
+        return incompatible_shape(given, "rt_input.rank = %d but shape.rank = %lld", d->shape.rank, (long long)given->count);
     for (int i = 0; i < d->shape.rank; i++) {
         int64_t want = open ? -1 : index_at(given, i);
-        if (want < -1) return error_invalid("shape[%d] = %lld must be >= -1", i, (long long)want);
         if (i > d->rank) { /* of the values */
             int64_t has = values->dims[i - d->rank];
             if (want >= 0 && want != has)
-                return error_invalid("shape[%d] = %lld does not match %lld, that of the values", i, (long long)want,
-                                     (long long)has);
+                return incompatible_shape(given, "rt_input.shape[%d] = %lld but shape[%d] = %lld", i, (long long)has, i, (long long)want);
             want = has;
         }
         if (want < 0) want = i == 0 ? d->first : width_of(&d->levels[i - 1]);
@@ -152,7 +189,7 @@ static Error *place_rows(const Level *l, const int64_t *above, int64_t above_cou
                              (long long)above_count);
     *count = splits ? index_at(t, t->count - 1) : t->count;
     if (!splits && *count && index_at(t, *count - 1) >= above_count)
-        return error_invalid("value_rowids %lld is not below the number of rows, %lld",
+        return error_invalid("Got next_value_rowid=%lld which is not less than %lld",
                              (long long)index_at(t, *count - 1), (long long)above_count);
     int64_t *places = *count < INT64_MAX / 16 ? try_alloc((size_t)*count * sizeof *places + 1) : NULL;
     if (!places) return error_new(CODE_RESOURCE_EXHAUSTED, "No memory for %lld rows", (long long)*count);

@@ -181,6 +181,10 @@ CALLS = {
     "ResourceApplyProximalAdagrad": (step("ResourceApplyProximalAdagrad", ("accum",), "lr", "l1", "l2", "grad"), [(*rates, zeros(4, 2)) for rates in RATES[:1]] + [(np.float32(lr), np.float32(l1), np.float32(l2), zeros(4, 2)) for lr, l1, l2 in ((0, 0, 0), (1, -1, 0), (1, 0, -1))]),
     "ResourceSparseApplyMomentum": (step("ResourceSparseApplyMomentum", ("accum",), "lr", "grad", "indices", "momentum"), [(zeros(2), zeros(1, 2), ints(0), zeros()), (zeros(), zeros(1, 2), ints(4), zeros()), (zeros(), zeros(1, 2), ints(0, 1), zeros()), (zeros(), zeros(1, 3), ints(0), zeros())]),
     "ResourceSparseApplyAdagrad": (step("ResourceSparseApplyAdagrad", ("accum",), "lr", "grad", "indices"), [(zeros(), zeros(1, 2, 1), ints(0)), (zeros(), zeros(1, 3), ints(0)), (zeros(), zeros(1, 2), ints([0]))]),
+    "RaggedTensorToTensor": (lambda shape, values, value, splits: R.RaggedTensorToTensor(shape=shape, values=values, default_value=value, row_partition_tensors=[splits], row_partition_types=["ROW_SPLITS"]), [
+        (shape, ints(1, 2, 3), np.int32(0), longs(0, 2, 3)) for shape in (longs(2, 2, 2), longs(2), longs([2, 2]), longs(-2, 2), np.int64(3), longs(-1, 3))] + [
+        (longs(-1, -1, 3), ints([1, 2], [3, 4], [5, 6]), value, longs(0, 2, 3)) for value in (ints(7, 8, 9), ints([7, 8]), ints(7, 8), np.int32(0))] + [
+        (longs(-1, -1), ints(1, 2, 3), np.int32(0), splits) for splits in (longs(0, 2, 1), longs(1, 2, 3), longs()[:0])]),
     "DecodeGif": (op("DecodeGif", "contents"), [(file,) for file in (b"GIF89a", b"GIF89a" + GIF[6:19], GIF[:40], GIF, GIF[:-1], GIF[:46] + b"\x07" + GIF[47:])]),
     "DecodeImage": (op("DecodeImage", "contents"), [(b"no image",), (b"\x89PNG\r\n\x1a\n",)]),
     "EncodeJpeg": (op("EncodeJpeg", "image", format="rgb"), [(np.zeros(shape, np.uint8),) for shape in ((3, 3, 1), (0, 3, 3), (3, 3), (3, 3, 4))]),
