@@ -90,6 +90,10 @@ static Error *fill(KernelContext *k, const PlacedValues *p) {
 static Error *run_sparse(KernelContext *k) {
     SparseView v;
     if (k->in[2]->shape.rank != 1) return error_invalid("dense_shape must be a vector, saw: %s", shape_text(&k->in[2]->shape).text);
+    if (k->in[0]->shape.rank != 2) return error_invalid("indices must be a matrix, saw: %s", shape_text(&k->in[0]->shape).text);
+    if (k->in[1]->shape.rank != 1) return error_invalid("values must be a vector, saw: %s", shape_text(&k->in[1]->shape).text);
+    if (sparse_ranks_differ(k->in[0], k->in[2]))
+        return error_invalid("The length of `dense_shape` (%lld) must match the second dimension of `indices` (%lld).", (long long)k->in[2]->count, (long long)k->in[0]->shape.dims[1]);
     if (sparse_counts_differ(k->in[0], k->in[1]))
         return error_invalid("The length of `values` (%lld) must match the first dimension of `indices` (%lld).", (long long)k->in[1]->count, (long long)k->in[0]->shape.dims[0]);
     Error *err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &v);

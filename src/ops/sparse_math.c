@@ -92,8 +92,8 @@ static Error *check_sum(KernelContext *k) {
 }
 
 static Error *check_operands(KernelContext *k) {
-    Error *err = sparse_check_sizes(k->in[0], k->in[1], k->in[2]);
-    if (!err) err = sparse_check_sizes(k->in[3], k->in[4], k->in[5]);
+    Error *err = sparse_check_ranks(k->in[0], k->in[1], k->in[2]);
+    if (!err) err = sparse_check_ranks(k->in[3], k->in[4], k->in[5]);
     if (err || k->in[2]->shape.rank != 1 || k->in[5]->shape.rank != 1 || k->in[2]->count == k->in[5]->count) return err;
     StrBuf text = {0};
     put_dims(&text, k->in[2]);
@@ -216,6 +216,8 @@ static Error *extreme(KernelContext *k, bool max) {
     SparseView a, b;
     const RowMath *math = row_math(k->in[1]->dtype);
     Error *err = two_views(k, &a, &b);
+    if (!err) err = sparse_check_tuples(&a);
+    if (!err) err = sparse_check_tuples(&b);
     if (err) return err;
     if (!math || !math->max)
         return error_unimplemented("%.*s of type %s", STR_ARG(k->node->op), dtype_name(k->in[1]->dtype));

@@ -33,7 +33,7 @@ const OpDef sparse_shape_ops[] = {
 
 static Error *run_reorder(KernelContext *k) {
     SparseView v;
-    Error *err = sparse_check_sizes(k->in[0], k->in[1], k->in[2]);
+    Error *err = sparse_check_ranks(k->in[0], k->in[1], k->in[2]);
     if (!err) err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &v);
     if (err) return err;
     int rank = v.shape.rank;
@@ -241,6 +241,7 @@ static Error *run_split(KernelContext *k) {
     SparseView v;
     if (k->in[0]->shape.rank != 0) return error_invalid("Input axis should be a scalar but received shape %s", shape_text(&k->in[0]->shape).text);
     Error *err = element_scalar_int(k, 0, "split_dim", &axis);
+    if (!err) err = sparse_check_sizes(k->in[1], k->in[2], k->in[3]);
     if (!err) err = sparse_view("Input", k->in[1], k->in[2], k->in[3], &v);
     if (err) return err;
     int rank = v.shape.rank;
@@ -251,7 +252,7 @@ static Error *run_split(KernelContext *k) {
     if (n < 1 || n > dim)
         return error_invalid("Input num_split should be between 1 and the splitting dimension size (%lld), got %lld",
                              (long long)dim, (long long)n);
-    err = sparse_check_inside(&v);
+    err = sparse_check_tuples(&v);
     if (err) return err;
     Shape start = {.rank = rank}, size = v.shape;
     for (int64_t i = 0; i < n && !k->error; i++) {
@@ -281,7 +282,8 @@ static Error *slice_bounds(const Tensor *t, const char *what, bool may_be_negati
 static Error *run_slice(KernelContext *k) {
     SparseView v;
     Shape start = {0}, size = {0};
-    Error *err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &v);
+    Error *err = sparse_check_ranks(k->in[0], k->in[1], k->in[2]);
+    if (!err) err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &v);
     if (!err) err = slice_bounds(k->in[3], "start", true, v.shape.rank, &start);
     if (!err) err = slice_bounds(k->in[4], "size", false, v.shape.rank, &size);
     if (err) return err;

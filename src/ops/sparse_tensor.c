@@ -59,6 +59,28 @@ Error *sparse_check_sizes(const Tensor *indices, const Tensor *values, const Ten
     return NULL;
 }
 
+Error *sparse_check_ranks(const Tensor *indices, const Tensor *values, const Tensor *shape) {
+    if (indices->shape.rank != 2) return error_invalid("Sparse indices must be rank 2 but is rank %d", indices->shape.rank);
+    if (values->shape.rank != 1) return error_invalid("Sparse values must be rank 1 but is rank %d", values->shape.rank);
+    if (shape->shape.rank != 1) return error_invalid("Sparse shape must be rank 1 but is rank %d", shape->shape.rank);
+    return sparse_check_sizes(indices, values, shape);
+}
+
+Error *sparse_check_tuples(const SparseView *s) {
+    for (int64_t i = 0; i < s->nnz; i++) {
+        const int64_t *at = s->indices + i * s->shape.rank;
+        bool inside = true;
+        for (int d = 0; d < s->shape.rank; d++) inside = inside && at[d] >= 0 && at[d] < s->shape.dims[d];
+        if (inside) continue;
+        StrBuf text = {0};
+        for (int d = 0; d < s->shape.rank; d++) strbuf_addf(&text, "%s%lld", d ? ", " : "", (long long)at[d]);
+        Error *err = error_invalid("Sparse index tuple indices[%lld, :] = [%.*s] is out of bounds", (long long)i, STR_ARG(strbuf_str(&text)));
+        strbuf_clear(&text);
+        return err;
+    }
+    return NULL;
+}
+
 /* "indices[2] = [0,5]" and what is wrong with it. */
 static Error *index_error(const SparseView *s, int64_t i, const char *what) {
     Shape at = {.rank = s->shape.rank};

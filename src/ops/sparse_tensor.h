@@ -19,6 +19,10 @@ bool sparse_counts_differ(const Tensor *indices, const Tensor *values);
 bool sparse_ranks_differ(const Tensor *indices, const Tensor *shape);
 /* Both, in the words of the ops that check their sparse tensors most. */
 Error *sparse_check_sizes(const Tensor *indices, const Tensor *values, const Tensor *shape) MUST_CHECK;
+/* The same after the ranks of all three. */
+Error *sparse_check_ranks(const Tensor *indices, const Tensor *values, const Tensor *shape) MUST_CHECK;
+/* Every index, of int64, lies in the shape; in the words of the same ops. */
+Error *sparse_check_tuples(const SparseView *s) MUST_CHECK;
 /* A shape given as an int32 or int64 vector, for a sparse tensor. */
 Error *sparse_shape_of(const Tensor *vector, Shape *out) MUST_CHECK;
 /* Every index lies in the shape; with `ordered` they also ascend, none twice. */

@@ -69,6 +69,8 @@ ROWS = ints([0, 0], [9, 0])
 VOLUME, KERNEL, FLAT, IMAGE = zeros(2, 3, 3, 3, 2), zeros(2, 2, 2, 2, 3), zeros(2, 2, 2, 2), zeros(2, 3, 3, 2)
 RATES = [zeros(2), zeros(), zeros()], [zeros(), zeros(2), zeros()], [zeros(), zeros(), zeros(2)]
 
+# Too many values, too many columns; ranks
+SPARSE = [(longs([0, 0, 0]), zeros(3), longs(3, 3)), (longs([0, 0, 0]), zeros(1), longs(3, 3)), (longs(0, 1), zeros(2), longs(3, 3)), (longs([0, 1]), zeros(1, 1), longs(3, 3)), (longs([0, 1]), zeros(1), longs([3, 3]))]
 # 2 x 1 pixels, twice
 GIF_FRAME = b",\0\0\0\0\2\0\1\0\0" b"\2\2\x44\x0a\0"
 GIF = b"GIF89a\2\0\1\0\x80\0\0" b"\0\1\2\xff\xfe\xfd" + GIF_FRAME + GIF_FRAME + b";"
@@ -185,6 +187,13 @@ CALLS = {
         (shape, ints(1, 2, 3), np.int32(0), longs(0, 2, 3)) for shape in (longs(2, 2, 2), longs(2), longs([2, 2]), longs(-2, 2), np.int64(3), longs(-1, 3))] + [
         (longs(-1, -1, 3), ints([1, 2], [3, 4], [5, 6]), value, longs(0, 2, 3)) for value in (ints(7, 8, 9), ints([7, 8]), ints(7, 8), np.int32(0))] + [
         (longs(-1, -1), ints(1, 2, 3), np.int32(0), splits) for splits in (longs(0, 2, 1), longs(1, 2, 3), longs()[:0])]),
+    "SparseSlice": (lambda *v: list(R.SparseSlice(**dict(zip(("indices", "values", "shape"), v)), start=[0, 0], size=[1, 1])), SPARSE),
+    "SparseSplit": (lambda *v: list(R.SparseSplit(split_dim=1, **dict(zip(("indices", "values", "shape"), v)), num_split=1))[0], SPARSE[:2] + [(longs([0, 9]), zeros(1), longs(3, 3)), (longs([0, 1], [-1, 0]), zeros(2), longs(3, 3))]),
+    "SparseSplit axis": (lambda axis: list(R.SparseSplit(split_dim=axis, indices=longs([0, 0]), values=zeros(1), shape=longs(3, 3), num_split=1))[0], [(np.int64(-3),), (np.int64(2),), (longs(1, 2),)]),
+    "SparseReorder": (lambda *v: list(R.SparseReorder(**dict(zip(("input_indices", "input_values", "input_shape"), v)))), SPARSE),
+    "SparseSparseMaximum": (lambda i, v, s: list(R.SparseSparseMaximum(a_indices=longs([0, 0]), a_values=zeros(1), a_shape=longs(3, 3), b_indices=i, b_values=v, b_shape=s)), SPARSE + [(longs([0, 9]), zeros(1), longs(3, 3)), (longs([0]), zeros(1), longs(2)), (longs([0, 0]), zeros(1), longs(3, 4))]),
+    "SparseFillEmptyRows": (lambda *v: list(R.SparseFillEmptyRows(**dict(zip(("indices", "values", "dense_shape"), v)), default_value=0.0)), SPARSE[1:]),
+    "SparseFillEmptyRowsGrad": (lambda *v: list(R.SparseFillEmptyRowsGrad(**dict(zip(("reverse_index_map", "grad_values"), v)))), [(longs(-1, 3), zeros(0))]),
     "DecodeGif": (op("DecodeGif", "contents"), [(file,) for file in (b"GIF89a", b"GIF89a" + GIF[6:19], GIF[:40], GIF, GIF[:-1], GIF[:46] + b"\x07" + GIF[47:])]),
     "DecodeImage": (op("DecodeImage", "contents"), [(b"no image",), (b"\x89PNG\r\n\x1a\n",)]),
     "EncodeJpeg": (op("EncodeJpeg", "image", format="rgb"), [(np.zeros(shape, np.uint8),) for shape in ((3, 3, 1), (0, 3, 3), (3, 3), (3, 3, 4))]),
