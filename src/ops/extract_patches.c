@@ -20,16 +20,13 @@ static Error *extract_init(const Node *node, void *state) {
     Window *w = state;
     Error *err = window_init(w, node);
     if (err) return err;
-    for (int d = 0; d < w->rank; d++) {
-        if (w->ksize[d] < 1 || w->strides[d] < 1 || w->dilations[d] < 1) {
-            return error_invalid("%.*s: ksizes, strides and rates must be positive", STR_ARG(node->op));
+    static const char *const names[] = {"ksizes", "strides", "rates"};
+    const int64_t *const lists[] = {w->ksize, w->strides, w->dilations};
+    for (int i = 0; i < 3; i++) {
+        if (lists[i][0] != 1 || lists[i][w->rank - 1] != 1) return error_unimplemented("Only support %s across space.", names[i]);
+        for (int d = 1; d < w->rank - 1; d++) {
+            if (lists[i][d] < 1) return error_new(CODE_OUT_OF_RANGE, "%s is out of range.", names[i]);
         }
-        bool outer = d == 0 || d == w->rank - 1;
-        const char *across = outer && w->ksize[d] != 1       ? "ksizes"
-                             : outer && w->strides[d] != 1   ? "strides"
-                             : outer && w->dilations[d] != 1 ? "rates"
-                                                             : NULL;
-        if (across) return error_unimplemented("Only support %s across space.", across);
     }
     return NULL;
 }
@@ -40,6 +37,7 @@ typedef struct ExtractJob {
     const void *from;
     char *to;
 } ExtractJob;
+
 static void extract_range(void *arg, int64_t begin, int64_t end) {
     ExtractJob *job = arg;
     size_t row = job->size * (size_t)patch_length(&job->shape);

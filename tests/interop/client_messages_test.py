@@ -194,6 +194,8 @@ CALLS = {
     "SparseSparseMaximum": (lambda i, v, s: list(R.SparseSparseMaximum(a_indices=longs([0, 0]), a_values=zeros(1), a_shape=longs(3, 3), b_indices=i, b_values=v, b_shape=s)), SPARSE + [(longs([0, 9]), zeros(1), longs(3, 3)), (longs([0]), zeros(1), longs(2)), (longs([0, 0]), zeros(1), longs(3, 4))]),
     "SparseFillEmptyRows": (lambda *v: list(R.SparseFillEmptyRows(**dict(zip(("indices", "values", "dense_shape"), v)), default_value=0.0)), SPARSE[1:]),
     "SparseFillEmptyRowsGrad": (lambda *v: list(R.SparseFillEmptyRowsGrad(**dict(zip(("reverse_index_map", "grad_values"), v)))), [(longs(-1, 3), zeros(0))]),
+    **{"ExtractImagePatches %s %s" % (ksizes, strides): (op("ExtractImagePatches", "images", ksizes=ksizes, strides=strides, rates=[1] * 4, padding="SAME"), [(IMAGE,)])
+       for ksizes, strides in (([1, 0, 1, 1], [1] * 4), ([2, 2, 2, 1], [1] * 4), ([1, 2, 2, 1], [1, 1, 1, 2]), ([2, 0, 1, 1], [1] * 4))},
     "DecodeGif": (op("DecodeGif", "contents"), [(file,) for file in (b"GIF89a", b"GIF89a" + GIF[6:19], GIF[:40], GIF, GIF[:-1], GIF[:46] + b"\x07" + GIF[47:])]),
     "DecodeImage": (op("DecodeImage", "contents"), [(b"no image",), (b"\x89PNG\r\n\x1a\n",)]),
     "EncodeJpeg": (op("EncodeJpeg", "image", format="rgb"), [(np.zeros(shape, np.uint8),) for shape in ((3, 3, 1), (0, 3, 3), (3, 3), (3, 3, 4))]),

@@ -92,10 +92,25 @@ static void half_types_round_each_sum(void **state) {
     cpu_limit(CPU_AVX512);
 }
 
+static void gradient_of_an_empty_pool_is_zero(void **state) {
+    (void)state;
+    const PoolShape s = {.batch = 1, .channels = 2, .in = {1, 1, 2}, .out = {1, 1, 0}, .k = {1, 1, 3}, .stride = {1, 1, 1}};
+    const float x[4] = {1, 2, 3, 4}, dz[1] = {0};
+    for (int level = 0; level < CPU_LEVELS; level++) {
+        float max[4] = {7, 7, 7, 7}, avg[4] = {7, 7, 7, 7};
+        cpu_limit((CpuLevel)level);
+        pool_max_grad_f32(&s, 0, 1, max, x, dz);
+        pool_avg_grad_f32(&s, 0, 1, avg, dz);
+        for (int i = 0; i < 4; i++) assert_true(max[i] == 0 && avg[i] == 0);
+    }
+    cpu_limit(CPU_AVX512);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_agrees_with_single_elements),
         cmocka_unit_test(half_types_round_each_sum),
+        cmocka_unit_test(gradient_of_an_empty_pool_is_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
