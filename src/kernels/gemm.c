@@ -10,7 +10,7 @@
 #include "kernels/gemm_thin.h"
 #include "kernels/onednn.h"
 
-enum { GEMM_TILE_M = 64, GEMM_TILE_N = 64, GEMM_TILE_K = 64 };
+enum { GEMM_TILE_M = 64, GEMM_TILE_N = 64, GEMM_TILE_K = 128 };
 enum { WORK_PER_TASK = 1 << 20, TILE = 16 }; /* products that pay for another thread */
 
 /* Rows that make a task, when each is so many products. */
@@ -72,10 +72,6 @@ void gemm_f32(const Gemm *g, ThreadPool *pool) {
 }
 
 /* ---- Plain C ---- */
-
-#define AT_LEVEL_OF(f, level) f##level
-#define AT_LEVEL(f, level) AT_LEVEL_OF(f, level)
-#define INLINE static inline __attribute__((always_inline))
 
 #define BODY "kernels/gemm.inc"
 #define CONJ(v) (v)
