@@ -630,6 +630,9 @@ for policy in (0, 2, 3, -1):
 for workers, index in ((1, 0), (3, 3), (0, 0), (3, -1)):
     pipeline("AutoShardDataset", lambda p, workers=workers, index=index: raw.AutoShardDataset(input_dataset=numbers(10), num_workers=c64(workers), index=c64(index), **SCALAR),
              name=f"auto_shard_{workers}_{index}")
+for count, index in ((2, 0), (2, 1), (2, 2), (3, 1), (7, 0), (0, 0)):
+    pipeline("ShardDataset", lambda p, count=count, index=index: raw.ShardDataset(input_dataset=numbers(count), num_shards=c64(3), index=c64(index), require_non_empty=True, **SCALAR),
+             name=f"shard_non_empty_{count}_{index}")
 pipeline("ExperimentalAutoShardDataset", lambda p: raw.ExperimentalAutoShardDataset(input_dataset=batches(), num_workers=c64(2), index=c64(0), **ROWS), shapes=([None],))
 
 

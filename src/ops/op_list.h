@@ -188,6 +188,7 @@
     ROW(dataset_graph) \
     ROW(dataset_legacy_rebatch) \
     ROW(dataset_stats) \
+    ROW(dataset_auto_shard) \
     ROW(dataset_sliding) \
     ROW(dataset_matching) \
     ROW(dataset_thread_pool) \

@@ -1,13 +1,17 @@
 """Datasets as both sessions give them: elements copied between devices, files that cannot be read, iterators used wrongly, the words of errors."""
 import gzip
+import os
 import re
 
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
 import tensorflow.compat.v2 as tf2
+from tensorflow.core.framework import graph_pb2
+from tensorflow.python.data.experimental.ops import distribute
+from tensorflow.python.data.ops.options import ExternalStatePolicy
 
-from client_programs import Failure, outcomes_of, program
+from client_programs import Failure, compare, outcomes_of, program
 from client_texts_test import words
 
 Data = tf2.data.Dataset
@@ -154,6 +158,50 @@ def uneven():
     return Data.range(3).map(lambda i: tf.fill([i], i))
 
 
+def files_of(p, count):
+    names = [os.path.join(p.folder, "%d.records" % i) for i in range(count)]
+    for i, name in enumerate(names):
+        with tf.python_io.TFRecordWriter(name) as f:
+            for j in range(4):
+                f.write(b"%d of %d" % (j, i))
+    return names
+
+
+SHARDED = {
+    "files": lambda names: tf2.data.TFRecordDataset(names),
+    "files in batches": lambda names: tf2.data.TFRecordDataset(names).map(tf.strings.length).batch(3).repeat(2),
+    "interleaved files": lambda names: Data.from_tensor_slices(names).interleave(tf2.data.TFRecordDataset, cycle_length=2),
+    "shuffled files": lambda names: Data.from_tensor_slices(names).shuffle(5, seed=3).flat_map(tf2.data.TFRecordDataset).shuffle(3, seed=4),
+    "pairs of files": lambda names: Data.zip((tf2.data.TFRecordDataset(names), tf2.data.TFRecordDataset(names[::-1]))),
+    "too few files": lambda names: tf2.data.TFRecordDataset(names[:2]),
+    "groups of files": lambda names: tf2.data.TFRecordDataset(names).group_by_window(lambda x: tf.constant(0, tf.int64), lambda key, window: window.batch(3), 3),
+    "numbers": lambda names: Data.range(10),
+}
+
+
+@pytest.mark.parametrize("row", SHARDED)
+@pytest.mark.parametrize("policy", (tf2.data.experimental.AutoShardPolicy.AUTO, tf2.data.experimental.AutoShardPolicy.FILE, tf2.data.experimental.AutoShardPolicy.DATA))
+def test_workers_share_files_or_elements(rill, reference, tmp_path, row, policy):
+    def build(p):
+        options = tf2.data.Options()
+        options.experimental_distribute.auto_shard_policy = policy
+        source = SHARDED[row](files_of(p, 5)).with_options(options)
+        for index in range(3):
+            pull(p, distribute._AutoShardDataset(source, 3, index, None), 16)
+
+    compare(build, rill, reference, tmp_path)
+
+
+@program(server=True)
+def test_a_dataset_tells_how_it_was_made(p):
+    for dataset in (Data.range(10), Data.range(10).map(lambda x: x + 1).batch(3)):
+        graph = graph_pb2.GraphDef.FromString(p.session.run(dataset._as_serialized_graph()))
+        p.record([(node.name, node.op, list(node.input)) for node in graph.node])
+    stateful = Data.range(10).map(lambda x: tf.random_uniform([]))
+    for policy in (ExternalStatePolicy.FAIL, ExternalStatePolicy.IGNORE):
+        p.run(tf.strings.length(stateful._as_serialized_graph(external_state_policy=policy)) > 100)
+
+
 ROWS = {
     "fused batch": lambda: Data.range(2).apply(tf2.data.experimental.map_and_batch(lambda i: tf.fill([i], i), 2, num_parallel_calls=1)),
     "padded to less than nothing": lambda: uneven().padded_batch(2, tf.placeholder_with_default(np.int64([-2]), [1])),
@@ -166,6 +214,9 @@ ROWS = {
     "sparse rows that are too long": lambda: Data.from_tensors([1, 2]).sparse_batch(1, [1]),
     "shuffle of none": lambda: Data.range(3).shuffle(number(0)),
     "batch of none": lambda: Data.range(3).batch(number(0)),
+    "filter by a vector": lambda: Data.range(3).filter(lambda x: tf.placeholder_with_default([True, False], None)),
+    "take while a vector": lambda: Data.range(3).take_while(lambda x: tf.placeholder_with_default([True, False], None)),
+    "shard of none": lambda: Data.range(3).shard(number(0), 0),
 }
 
 

@@ -267,8 +267,11 @@ static Error *make_batch(KernelContext *k, const DatasetKind *kind) {
     Error *err = kernel_dataset(k, 0, &in);
     if (!err) err = batch_size(k, 1, &size);
     if (!err && k->input_count > 2) err = kernel_bool(k, k->input_count - 1, "drop_remainder", &drop);
-    if (!err) kernel_set_dataset(k, 0, make_batches(kind, in, size, drop));
-    return err;
+    if (err) return err;
+    Dataset *d = make_batches(kind, in, size, drop);
+    ((BatchDataset *)d)->fused = kind->joins_map && in->kind->is_map; /* as TensorFlow's optimiser makes one of the two */
+    kernel_set_dataset(k, 0, d);
+    return NULL;
 }
 
 static Error *run_batch(KernelContext *k) {

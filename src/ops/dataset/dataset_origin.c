@@ -92,35 +92,41 @@ const FunctionLibrary *dataset_origin_functions(const Dataset *d) {
     return d->origin ? d->origin->functions : NULL;
 }
 
-/* ---- State ---- */
+/* ---- The ops of its functions ---- */
 
-static Error *check_function(const FunctionLibrary *lib, Str name, int depth);
+typedef struct Visit {
+    const FunctionLibrary *lib;
+    OpVisitor *visit;
+    int depth;
+} Visit;
 
-/* A NameAttrList, or a list of them, in an AttrValue. */
-static Error *check_value(const FunctionLibrary *lib, Str value, int depth) {
+static Error *visit_function(Visit v, Str name);
+
+/* A NameAttrList. */
+static Error *visit_reference(Visit v, Str bytes) {
+    Error *err = NULL;
+    WireReader r = wire_reader(bytes);
+    while (!err && wire_next(&r))
+        if (r.type == WIRE_BYTES && r.field == FUNC_NAME) err = visit_function(v, r.bytes);
+    return err;
+}
+
+/* An AttrValue. */
+static Error *visit_value(Visit v, Str value) {
     Error *err = NULL;
     WireReader r = wire_reader(value);
     while (!err && wire_next(&r)) {
-        if (r.type != WIRE_BYTES || (r.field != VALUE_FUNC && r.field != VALUE_LIST)) continue;
-        WireReader inner = wire_reader(r.bytes);
-        while (!err && wire_next(&inner)) {
-            if (inner.type != WIRE_BYTES) continue;
-            if (r.field == VALUE_FUNC && inner.field == FUNC_NAME) err = check_function(lib, inner.bytes, depth);
-            if (r.field != VALUE_LIST || inner.field != LIST_FUNC) continue;
-            WireReader function = wire_reader(inner.bytes);
-            while (!err && wire_next(&function))
-                if (function.field == FUNC_NAME && function.type == WIRE_BYTES) err = check_function(lib, function.bytes, depth);
-        }
+        if (r.type != WIRE_BYTES) continue;
+        if (r.field == VALUE_FUNC) err = visit_reference(v, r.bytes);
+        if (r.field != VALUE_LIST) continue;
+        WireReader list = wire_reader(r.bytes);
+        while (!err && wire_next(&list))
+            if (list.type == WIRE_BYTES && list.field == LIST_FUNC) err = visit_reference(v, list.bytes);
     }
     return err;
 }
 
-/* Ops that call functions are what these are. */
-static bool calls_only(Str op) {
-    return str_is(op, "Assert") || str_is(op, "If") || str_is(op, "While") || str_is(op, "Case") || str_is(op, "StatefulPartitionedCall");
-}
-
-static Error *check_node(const FunctionLibrary *lib, Str node, int depth) {
+static Error *visit_node(Visit v, Str node) {
     Str op = STR("");
     Error *err = NULL;
     WireReader r = wire_reader(node);
@@ -130,27 +136,90 @@ static Error *check_node(const FunctionLibrary *lib, Str node, int depth) {
         if (r.field != NODE_ATTR) continue;
         WireReader entry = wire_reader(r.bytes);
         while (!err && wire_next(&entry))
-            if (entry.field == ENTRY_VALUE && entry.type == WIRE_BYTES) err = check_value(lib, entry.bytes, depth);
+            if (entry.field == ENTRY_VALUE && entry.type == WIRE_BYTES) err = visit_value(v, entry.bytes);
     }
     if (err) return err;
-    if (function_find(lib, op)) return check_function(lib, op, depth);
-    const OpInfo *info = op_find(op);
-    if (!info || !(info->flags & OP_STATEFUL) || calls_only(op)) return NULL;
-    return error_new(CODE_FAILED_PRECONDITION, "%.*s is stateful.", STR_ARG(op));
+    return function_find(v.lib, op) ? visit_function(v, op) : v.visit(op);
 }
 
-static Error *check_function(const FunctionLibrary *lib, Str name, int depth) {
-    const Function *f = depth < MAX_DEPTH ? function_find(lib, name) : NULL;
+static Error *visit_function(Visit v, Str name) {
+    const Function *f = v.depth < MAX_DEPTH ? function_find(v.lib, name) : NULL;
     Error *err = NULL;
     WireReader r = wire_reader(f ? f->def : STR(""));
+    v.depth++;
     while (!err && wire_next(&r))
-        if (r.type == WIRE_BYTES && r.field == FUNCTION_NODE) err = check_node(lib, r.bytes, depth + 1);
+        if (r.type == WIRE_BYTES && r.field == FUNCTION_NODE) err = visit_node(v, r.bytes);
     return err;
 }
 
-Error *dataset_origin_check_state(const Dataset *d) {
+Error *dataset_origin_visit(const Dataset *d, OpVisitor *visit) {
     Error *err = NULL;
-    for (int i = 0; d->origin && d->origin->functions && !err && i < d->origin->attr_count; i++) err = check_value(d->origin->functions, d->origin->attrs[i].value, 0);
+    for (int i = 0; d->origin && d->origin->functions && !err && i < d->origin->attr_count; i++)
+        err = visit_value((Visit){.lib = d->origin->functions, .visit = visit}, d->origin->attrs[i].value);
+    return err;
+}
+
+/* Those that call functions are as their functions are. */
+static Error *refuse_state(Str op) {
+    static const char *const callers[] = {"Assert", "If", "While", "Case", "StatefulPartitionedCall"};
+    for (size_t i = 0; i < sizeof callers / sizeof *callers; i++)
+        if (str_is(op, callers[i])) return NULL;
+    const OpInfo *info = op_find(op);
+    return info && info->flags & OP_STATEFUL ? error_new(CODE_FAILED_PRECONDITION, "%.*s is stateful.", STR_ARG(op)) : NULL;
+}
+
+Error *dataset_origin_check_state(const Dataset *d) {
+    return dataset_origin_visit(d, refuse_state);
+}
+
+/* ---- Once more, of other inputs ---- */
+
+static Error *replace_inputs(const Dataset *d, Dataset *const *inputs, Tensor **in) {
+    Error *err = NULL;
+    for (int i = 0, next = 0; !err && i < d->origin->input_count && next < d->input_count; i++) {
+        Dataset *was = NULL;
+        if (in[i]->dtype != DT_VARIANT) continue;
+        err = tensor_dataset(in[i], &was);
+        if (err) break;
+        tensor_unref(in[i]);
+        in[i] = NULL;
+        err = dataset_tensor(inputs[next++], &in[i]);
+    }
+    return err;
+}
+
+Error *dataset_origin_remake(KernelContext *k, const Dataset *d, Dataset *const *inputs, Dataset **out) {
+    const DatasetOrigin *o = d->origin;
+    if (!o) return error_unimplemented("It is not known how a dataset of kind %s was made", d->kind->name);
+    DataType variant = DT_VARIANT;
+    Node node = {.name = k->node->name, .op = str_of(o->op), .info = op_find(str_of(o->op)), .attrs = o->attrs, .attr_count = o->attr_count,
+                 .input_count = o->input_count, .expected_inputs = o->input_count, .output_types = &variant, .output_count = 1, .placed = k->node->placed};
+    const KernelDef *def = NULL;
+    KernelFn *run = NULL;
+    Error *err = kernel_find(&node, &def, &run);
+    if (err) return err;
+    void *state = def->state_size ? xcalloc(1, def->state_size) : NULL;
+    Tensor **in = tuple_new(o->input_count), *made = NULL;
+    Variable **refs = xcalloc((size_t)o->input_count + 1, sizeof *refs), *made_ref = NULL;
+    Dataset *result = NULL;
+    tuple_copy(in, o->inputs, o->input_count);
+    KernelContext inner = *k;
+    inner.node = &node, inner.state = state, inner.input_count = o->input_count, inner.output_count = 1;
+    inner.in = in, inner.ref = refs, inner.out = &made, inner.out_ref = &made_ref, inner.error = NULL;
+    err = replace_inputs(d, inputs, in);
+    if (!err && def->init) err = def->init(&node, state);
+    if (!err) err = run(&inner);
+    if (!err)
+        err = inner.error;
+    else
+        error_free(inner.error);
+    if (!err) err = tensor_dataset(made, &result);
+    if (!err) *out = dataset_ref(result);
+    if (def->clear) def->clear(state);
+    tensor_unref(made);
+    tuple_free(in, o->input_count);
+    free(refs);
+    free(state);
     return err;
 }
 

@@ -14,8 +14,13 @@ Str dataset_origin_name(const Dataset *d);
 const Tensor *dataset_origin_input(const Dataset *d, int i);
 bool dataset_origin_attr(const Dataset *d, int i, Str *name, Str *value);
 const FunctionLibrary *dataset_origin_functions(const Dataset *d);
+/* Calls it for every op of the functions that attributes name, until it gives an error, and returns that. */
+typedef Error *OpVisitor(Str op);
+Error *dataset_origin_visit(const Dataset *d, OpVisitor *visit) MUST_CHECK;
 /* FailedPrecondition when its functions hold an op that keeps something between calls. */
 Error *dataset_origin_check_state(const Dataset *d) MUST_CHECK;
+/* A dataset made by the same op with the same attributes of other inputs: inputs[i] instead of d->inputs[i]. A new reference. */
+Error *dataset_origin_remake(KernelContext *k, const Dataset *d, Dataset *const *inputs, Dataset **out) MUST_CHECK;
 
 /* The same for datasets made the same way of the same data, in every process: by the ops and their attributes, the bodies
  * of their functions and the values of their inputs, whatever the names of nodes and functions. What files hold does not

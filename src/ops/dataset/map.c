@@ -113,13 +113,15 @@ static Error *run_map(KernelContext *k) {
 
 /* ---- Filter and take_while ---- */
 
-static Error *keeps(Dataset *d, IteratorContext *c, Tensor *const *element, bool *keep) {
+static const DatasetKind filter_kind;
+
+static Error *keeps(const DatasetIterator *it, IteratorContext *c, Tensor *const *element, bool *keep) {
+    Dataset *d = it->dataset;
     Tensor *answer = NULL;
-    DataType type = DT_BOOL;
     Error *err = dataset_call(d->closure, c, element, d->component_count, NULL, 1, &answer);
-    if (err) return err;
-    if (answer->dtype != type || answer->count != 1)
-        err = error_invalid("Filter predicate `predicate` must return a scalar bool.");
+    if (err) return it->kind == &filter_kind ? iterator_function_error(it, err) : err;
+    if (answer->dtype != DT_BOOL || answer->count != 1)
+        err = error_invalid(it->kind == &filter_kind ? "Filter predicate `f` must return a scalar bool." : "`predicate` must returns a scalar bool tensor."); /* sic */
     else
         *keep = *tensor_bool(answer);
     tensor_unref(answer);
@@ -131,7 +133,7 @@ static Error *next_filtered(DatasetIterator *it, IteratorContext *c, Tensor **ou
     for (bool keep = false; !keep;) {
         tuple_clear(out, d->component_count);
         Error *err = iterator_next(it->input, c, out, end);
-        if (!err && !*end) err = iterator_function_error(it, keeps(d, c, out, &keep));
+        if (!err && !*end) err = keeps(it, c, out, &keep);
         if (err || *end) return err;
     }
     return NULL;
@@ -142,7 +144,7 @@ static Error *next_while(DatasetIterator *it, IteratorContext *c, Tensor **out, 
     *end = !it->input;
     if (*end) return NULL;
     Error *err = iterator_next(it->input, c, out, end);
-    if (!err && !*end) err = keeps(it->dataset, c, out, &keep);
+    if (!err && !*end) err = keeps(it, c, out, &keep);
     if (err) return err;
     if (keep) return NULL;
     *end = true;

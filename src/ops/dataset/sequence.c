@@ -1,8 +1,9 @@
-/* sequence.c: take, skip, shard, shard as a policy says, repeat, zip, concatenate. */
+/* sequence.c: take, skip, shard, repeat, zip, concatenate. */
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "ops/dataset/dataset.h"
+#include "ops/dataset/shard.h"
 #include "ops/op_list.h"
 
 const OpDef dataset_sequence_ops[] = {
@@ -14,10 +15,6 @@ const OpDef dataset_sequence_ops[] = {
      "require_non_empty: bool = false; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: "
      "string = ''",
      0},
-    {"AutoShardDataset", "input_dataset: variant, num_workers: int64, index: int64 -> handle: variant",
-     "auto_shard_policy: int = 0; output_types: list(type) >= 1; output_shapes: list(shape) >= 1; num_replicas: int = 0", 0},
-    {"ExperimentalAutoShardDataset", "input_dataset: variant, num_workers: int64, index: int64 -> handle: variant",
-     "auto_shard_policy: int = 0; output_types: list(type) >= 1; output_shapes: list(shape) >= 1", 0},
     {"RepeatDataset", "input_dataset: variant, count: int64 -> handle: variant",
      "output_types: list(type) >= 1; output_shapes: list(shape) >= 1; metadata: string = ''", 0},
     {"ZipDataset", "input_datasets: N * variant -> handle: variant",
@@ -103,6 +100,26 @@ static int64_t count_after_skip(const Dataset *d) {
     return n < 0 ? n : skip >= n ? 0 : n - skip;
 }
 
+/* After the first element of this shard: every other shard must have one too. */
+static Error *see_other_shards(DatasetIterator *it, IteratorContext *c) {
+    CountedIterator *t = (CountedIterator *)it;
+    const CountedDataset *d = (const CountedDataset *)it->dataset;
+    Tensor **other = tuple_new(it->dataset->component_count);
+    Error *err = NULL;
+    for (bool end = false; !err && t->at < d->count; t->at++) {
+        err = iterator_next(it->input, c, other, &end);
+        tuple_clear(other, it->dataset->component_count);
+        if (!err && end)
+            err = error_invalid(
+                "Could not apply FILE based sharding: the dataset only has %lld file(s), which is not enough for the required %lld shards/workers. If you are using datasets "
+                "with distribution strategy, consider setting the auto sharding policy to either DATA or OFF using the `experimental_distribute.auto_shard_policy` option of "
+                "`tf.data.Options()`. Or, split your input files into a larger number of small files such that number of files is greater than number of shards/workers.",
+                (long long)d->index + 1, (long long)d->count);
+    }
+    tuple_free(other, it->dataset->component_count);
+    return err;
+}
+
 static Error *next_of_shard(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
     CountedIterator *t = (CountedIterator *)it;
     const CountedDataset *d = (const CountedDataset *)it->dataset;
@@ -111,20 +128,10 @@ static Error *next_of_shard(DatasetIterator *it, IteratorContext *c, Tensor **ou
         Error *err = iterator_next(it->input, c, out, end);
         if (err) return err;
         if (*end) break;
-        if (t->at++ % d->count == d->index) return NULL;
+        if (t->at++ % d->count == d->index) return d->non_empty && t->at < d->count ? see_other_shards(it, c) : NULL;
         tuple_clear(out, it->dataset->component_count);
     }
-    bool too_few = it->input && d->non_empty && t->at < d->count;
     end_input(it);
-    if (too_few)
-        return error_invalid(
-            "Could not apply FILE based sharding: there aren't enough elements in this dataset for each shard to have "
-            "at least one element "
-            "(# elems = %lld, # shards = %lld). If you are using datasets with distribution strategy, consider setting "
-            "the auto sharding "
-            "policy to either DATA or OFF using the `experimental_distribute.auto_shard_policy` option of "
-            "`tf.data.Options()`.",
-            (long long)t->at, (long long)d->count);
     return NULL;
 }
 
@@ -201,6 +208,14 @@ static Error *run_repeat(KernelContext *k) {
     return run_counted(k, &repeat_kind);
 }
 
+Dataset *every_nth_dataset_new(Dataset *input, int64_t shards, int64_t index, bool non_empty) {
+    CountedDataset *d = (CountedDataset *)dataset_like(&shard_kind, input);
+    d->count = shards;
+    d->index = index;
+    d->non_empty = non_empty;
+    return &d->base;
+}
+
 static Error *run_shard(KernelContext *k) {
     Dataset *in = NULL;
     int64_t shards = 0, index = 0;
@@ -216,46 +231,7 @@ static Error *run_shard(KernelContext *k) {
         err = error_invalid("Index must be between 0 and %lld (currently index = %lld).", (long long)shards - 1,
                             (long long)index);
     if (err) return err;
-    CountedDataset *d = (CountedDataset *)dataset_like(&shard_kind, in);
-    d->count = shards;
-    d->index = index;
-    d->non_empty = non_empty;
-    kernel_set_dataset(k, 0, &d->base);
-    return NULL;
-}
-
-/* TensorFlow's AUTO and FILE share out the files that a pipeline reads where it can tell them; here elements are shared out. */
-enum { SHARD_OFF = -1, SHARD_FILE = 1, SHARD_HINT = 3 };
-
-static bool reads_files(const Dataset *d) {
-    static const char *const readers[] = {"TextLine", "TFRecord", "FixedLengthRecord", "CSV", "LMDB", "MatchingFiles"};
-    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
-        if (str_starts(str_of(d->kind->name), str_of(readers[i]))) return true;
-    for (int i = 0; i < d->input_count; i++)
-        if (reads_files(d->inputs[i])) return true;
-    return d->closure != NULL; /* a function may */
-}
-
-static Error *run_auto_shard(KernelContext *k) {
-    Dataset *in = NULL;
-    int64_t workers = 0, index = 0, policy = 0;
-    Error *err = kernel_dataset(k, 0, &in);
-    if (!err) err = kernel_int64(k, 1, "num_workers", &workers);
-    if (!err && workers <= 0) err = error_invalid("num_workers must be greater than zero.");
-    if (!err) err = kernel_int64(k, 2, "index", &index);
-    if (!err && (index < 0 || index >= workers)) err = error_invalid("index must be between 0 and %lld", (long long)workers - 1);
-    if (!err) err = node_attr_int(k->node, "auto_shard_policy", &policy);
-    if (!err && policy == SHARD_FILE && workers > 1 && !reads_files(in))
-        err = error_new(CODE_NOT_FOUND, "Found an unshardable source dataset: %sDataset", in->kind->name);
-    if (err) return err;
-    if (policy == SHARD_OFF || policy == SHARD_HINT || workers == 1) {
-        kernel_set_output(k, 0, tensor_ref(k->in[0]));
-        return NULL;
-    }
-    CountedDataset *d = (CountedDataset *)dataset_like(&shard_kind, in);
-    d->count = workers;
-    d->index = index;
-    kernel_set_dataset(k, 0, &d->base);
+    kernel_set_dataset(k, 0, every_nth_dataset_new(in, shards, index, non_empty));
     return NULL;
 }
 
@@ -425,8 +401,6 @@ const KernelDef dataset_sequence_cpu[] = {
     {"TakeDataset", .run = run_take},
     {"SkipDataset", .run = run_skip},
     {"ShardDataset", .run = run_shard},
-    {"AutoShardDataset", .run = run_auto_shard},
-    {"ExperimentalAutoShardDataset", .run = run_auto_shard},
     {"RepeatDataset", .run = run_repeat},
     {"ZipDataset", .run = run_zip},
     {"ConcatenateDataset", .run = run_concatenate},
