@@ -86,6 +86,20 @@ def csr_products(p):
     run_all(p, steps)
 
 
+@program("SparseMatrixOrderingAMD", types=TYPES)
+def csr_ordering(p):
+    """Matrices of which there is one best order, or where the rows that are alike stay as they are; tests/interop/csr_matrix_test.py has others."""
+    m, feed = matrix(p, "x", 2)
+    batch, feed_batch = matrix(p, "y", 3)
+    orders = [raw.SparseMatrixOrderingAMD(input=x) for x in (m, batch)]
+    arrow = np.eye(5)
+    arrow[0] = arrow[:, 0] = 1
+    two = np.eye(4)
+    two[0, 3] = two[3, 0] = 1
+    steps = [([orders[0]], feed(a.astype(p.T))) for a in (np.eye(5), np.ones((4, 4)), arrow, two, np.zeros((3, 3)), np.ones((2, 3)))]
+    run_all(p, steps + [([orders[1]], feed_batch(np.stack([np.eye(4), np.ones((4, 4)), two]).astype(p.T)))])
+
+
 @program("SparseMatrixSparseCholesky", types=TYPES)
 def csr_cholesky(p):
     steps = []

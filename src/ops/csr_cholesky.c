@@ -1,4 +1,5 @@
-/* csr_cholesky.c: SparseMatrixSparseCholesky, lower triangular factors of sparse matrices, rows and columns taken in a given order. */
+/* csr_cholesky.c: SparseMatrixSparseCholesky, lower triangular factors of sparse matrices, rows and columns taken in a given order;
+ * SparseMatrixOrderingAMD, an order that keeps them sparse. */
 #include <complex.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 const OpDef csr_cholesky_ops[] = {
     {"SparseMatrixSparseCholesky", "input: variant, permutation: int32 -> output: variant", "type: {float, double, complex64, complex128}", 0},
+    {"SparseMatrixOrderingAMD", "input: variant -> output: int32", "", 0},
     {0},
 };
 
@@ -214,7 +216,132 @@ static Error *run(KernelContext *k) {
     return err;
 }
 
+/* ---- An order by least degree: the row with the fewest others is taken, which then all have each other ---- */
+
+typedef struct Neighbours {
+    int32_t *items;
+    size_t count, capacity;
+} Neighbours;
+
+/* A heap of rows by degree, then number; a row may be in it with degrees it had before. */
+typedef struct DegreeHeap {
+    struct {
+        size_t degree;
+        int32_t row;
+    } *items;
+    size_t count, capacity;
+} DegreeHeap;
+
+static bool heap_less(const DegreeHeap *h, size_t a, size_t b) {
+    return h->items[a].degree != h->items[b].degree ? h->items[a].degree < h->items[b].degree : h->items[a].row < h->items[b].row;
+}
+
+static void heap_swap(DegreeHeap *h, size_t a, size_t b) {
+    size_t degree = h->items[a].degree;
+    int32_t row = h->items[a].row;
+    h->items[a] = h->items[b];
+    h->items[b].degree = degree;
+    h->items[b].row = row;
+}
+
+static void heap_add(DegreeHeap *h, size_t degree, int32_t row) {
+    h->items = vec_reserve(h->items, &h->capacity, h->count + 1, sizeof *h->items);
+    h->items[h->count].degree = degree;
+    h->items[h->count].row = row;
+    for (size_t i = h->count++; i > 0 && heap_less(h, i, (i - 1) / 2); i = (i - 1) / 2) heap_swap(h, i, (i - 1) / 2);
+}
+
+static void heap_drop(DegreeHeap *h) {
+    heap_swap(h, 0, --h->count);
+    for (size_t i = 0;;) {
+        size_t least = i, left = 2 * i + 1;
+        for (size_t c = left; c < left + 2 && c < h->count; c++)
+            if (heap_less(h, c, least)) least = c;
+        if (least == i) return;
+        heap_swap(h, i, least);
+        i = least;
+    }
+}
+
+static void neighbours_add(Neighbours *n, int32_t row) {
+    n->items = vec_reserve(n->items, &n->capacity, n->count + 1, sizeof *n->items);
+    n->items[n->count++] = row;
+}
+
+/* Row u after v was taken: without it, with all that v had. mark is of as many rows, and not yet `stamp` anywhere. */
+static void join_neighbours(Neighbours *all, int32_t u, int32_t v, int32_t *mark, int32_t stamp) {
+    size_t kept = 0;
+    mark[u] = mark[v] = stamp;
+    for (size_t i = 0; i < all[u].count; i++) {
+        int32_t w = all[u].items[i];
+        if (mark[w] == stamp) continue;
+        mark[w] = stamp;
+        all[u].items[kept++] = w;
+    }
+    all[u].count = kept;
+    for (size_t i = 0; i < all[v].count; i++)
+        if (mark[all[v].items[i]] != stamp) neighbours_add(&all[u], all[v].items[i]);
+}
+
+static Neighbours *neighbours_of(const CsrView *m) {
+    Neighbours *all = xcalloc((size_t)m->row_count + 1, sizeof *all);
+    for (int32_t r = 0; r < m->row_count; r++)
+        for (int32_t i = m->rows[r]; i < m->rows[r + 1]; i++) {
+            if (m->cols[i] == r) continue;
+            neighbours_add(&all[r], m->cols[i]);
+            neighbours_add(&all[m->cols[i]], r);
+        }
+    return all;
+}
+
+static void order_rows(const CsrView *m, int32_t *order) {
+    Neighbours *all = neighbours_of(m);
+    DegreeHeap heap = {0};
+    int32_t n = (int32_t)m->row_count, *mark = xcalloc((size_t)n + 1, sizeof *mark), stamp = 0;
+    bool *taken = xcalloc((size_t)n + 1, sizeof *taken);
+    Neighbours none = {0};
+    for (int32_t r = 0; r < n; r++) { /* each neighbour once */
+        all[n] = none;
+        join_neighbours(all, r, n, mark, ++stamp);
+        heap_add(&heap, all[r].count, r);
+    }
+    for (int32_t at = 0; at < n;) {
+        int32_t v = heap.items[0].row;
+        bool stale = taken[v] || heap.items[0].degree != all[v].count;
+        heap_drop(&heap);
+        if (stale) continue;
+        taken[v] = true;
+        order[at++] = v;
+        for (size_t i = 0; i < all[v].count; i++) {
+            int32_t u = all[v].items[i];
+            join_neighbours(all, u, v, mark, ++stamp);
+            heap_add(&heap, all[u].count, u);
+        }
+    }
+    for (int32_t r = 0; r < n; r++) free(all[r].items);
+    free(all);
+    free(heap.items);
+    free(mark);
+    free(taken);
+}
+
+static Error *run_ordering(KernelContext *k) {
+    const CsrMatrix *m = NULL;
+    Error *err = kernel_csr(k, 0, DT_INVALID, &m);
+    if (err) return err;
+    if (csr_row_count(m) != csr_col_count(m))
+        return error_invalid("sparse matrix should be square; got %lld rows and %lld columns", (long long)csr_row_count(m), (long long)csr_col_count(m));
+    Shape shape = csr_rank(m) == 2 ? shape_vector(csr_row_count(m)) : shape_matrix(csr_batch_count(m), csr_row_count(m));
+    Tensor *out = kernel_output(k, 0, &shape);
+    for (int64_t b = 0; out && b < csr_batch_count(m); b++) {
+        CsrView view = csr_view(m, b);
+        order_rows(&view, tensor_i32(out) + b * csr_row_count(m));
+    }
+    return NULL;
+}
+
 const KernelDef csr_cholesky_cpu[] = {
+    {"SparseMatrixOrderingAMD", .run = run_ordering, .flags = KERNEL_EXPENSIVE},
     {"SparseMatrixSparseCholesky", .by_type = {[DT_FLOAT] = run, [DT_DOUBLE] = run, [DT_COMPLEX64] = run, [DT_COMPLEX128] = run}, .type_attr = "type", .flags = KERNEL_EXPENSIVE},
     {0},
 };

@@ -111,7 +111,15 @@ static void cholesky(ShapeContext *c) {
     set_matrix(c, s, c->in_handles[0].dtype);
 }
 
+static void ordering(ShapeContext *c) {
+    PartialShape s = matrix_of(c, 0);
+    int64_t n = ctx_merge_dim(c, shape_dim(s, -2), shape_dim(s, -1));
+    if (s.rank == 2) ctx_out(c, 0, (PartialShape){.rank = 1, .dims = {n}});
+    if (s.rank == 3) ctx_out(c, 0, (PartialShape){.rank = 2, .dims = {s.dims[0], n}});
+}
+
 const ShapeRow csr_rules[] = {
+    {"SparseMatrixOrderingAMD", ordering, 0},
     {"CSRSparseMatrixComponents", components, 0},
     {"CSRSparseMatrixToDense", to_dense, 0},
     {"CSRSparseMatrixToSparseTensor", to_sparse, 0},

@@ -110,3 +110,25 @@ def test_matrices_cross_between_tasks_of_either_kind(request, graph, cluster):
     with tf.Session(request.getfixturevalue(cluster).target("worker")) as session:
         for got in session.run(fetches):
             np.testing.assert_array_equal(got, np.swapaxes(x, 1, 2))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_order_keeps_factors_sparse(rill, reference, seed):
+    """Where rows are alike TensorFlow may take others first: what counts is how many entries the factor has."""
+    rng = np.random.default_rng(seed)
+    upper = np.triu(rng.random((40, 40)) < 0.05, 1)
+    upper[0] = upper[1] = True  # two rows that have all others: taken first, they fill everything
+    x = (upper | upper.T).astype(np.float32) + 50 * np.eye(40, dtype=np.float32)
+    entries = []
+    for target in (reference, rill):
+        with tf.Graph().as_default(), tf.Session(target) as session:
+            matrix = csr(x)
+            order = csr_ops.sparse_matrix_ordering_amd(matrix)
+            factors = [csr_ops.sparse_matrix_sparse_cholesky(matrix, o, tf.float32) for o in (order, tf.range(40))]
+            dense = csr_ops.csr_sparse_matrix_to_dense(factors[0], tf.float32)
+            got, root, counts = session.run([order, dense, [csr_ops.sparse_matrix_nnz(f) for f in factors]])
+        assert sorted(got) == list(range(40))
+        np.testing.assert_allclose(root @ root.T, x[got][:, got], rtol=1e-3, atol=1e-3)
+        assert counts[0] < counts[1]
+        entries.append(counts[0])
+    assert entries[1] <= 1.2 * entries[0]
