@@ -8,7 +8,13 @@
 
 #include "base/memory.h"
 
+/* Without the search for infinities in what is not a number that C has for it. */
+static inline Complex times(Complex x, Complex y) {
+    return CMPLX(creal(x) * creal(y) - cimag(x) * cimag(y), creal(x) * cimag(y) + cimag(x) * creal(y));
+}
+
 #define T double
+#define TIMES(x, y) ((x) * (y))
 #define NAME(f) f##_f64
 #define CONJ(x) (x)
 #define REAL(x) (x)
@@ -18,6 +24,7 @@
 #include "kernels/linalg_factor.inc"
 #include "kernels/linalg_eigen.inc"
 #undef T
+#undef TIMES
 #undef NAME
 #undef CONJ
 #undef REAL
@@ -26,6 +33,7 @@
 #undef ABS2
 
 #define T Complex
+#define TIMES(x, y) times(x, y)
 #define NAME(f) f##_c128
 #define CONJ(x) conj(x)
 #define REAL(x) creal(x)
