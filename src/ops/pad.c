@@ -243,8 +243,7 @@ static Error *run_tile(KernelContext *k) {
     Shape shape = in->shape;
     for (int d = 0; d < shape.rank; d++) {
         if (__builtin_mul_overflow(shape.dims[d], multiples[d], &shape.dims[d]))
-            return error_invalid("Encountered overflow when multiplying %lld with %lld, result: -1",
-                                 (long long)in->shape.dims[d], (long long)multiples[d]);
+            return error_invalid("Expected a non-negative size, got %lld", (long long)shape.dims[d]);
     }
     err = shape_check_grown(&shape);
     if (err) return err;

@@ -34,6 +34,27 @@ TEXT = {
 }
 test_text = table(TEXT, modes=("v1", "v2"))
 
+def most(dtype):
+    """Numbers whose sum their type cannot hold."""
+    top = np.iinfo(dtype).max
+    return np.array([[top, top - 5, top], [top - 2, top - 100, 7]], dtype)
+
+
+def random(*shape, dtype=np.float64):
+    r = np.random.RandomState(3)
+    return tf.constant((r.randn(*shape) + 1j * r.randn(*shape)).astype(dtype) if np.dtype(dtype).kind == "c" else r.randn(*shape).astype(dtype))
+
+
+NUMBERS = {
+    "mean_of_integers": lambda: [tf.reduce_mean(tf.constant(most(t)), axis) for t in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64) for axis in (None, 0, 1)]
+        + [tf.reduce_mean(tf.fill([3, 3000], np.int8(7)), 1)],
+    "svd_of_no_number": lambda: [list(tf.linalg.svd(tf.constant([[1, bad], [0, 1.0]]))) for bad in (np.nan, np.inf)],
+    "svd_of_columns": lambda: [[s, tf.matmul(u * tf.cast(s, u.dtype), v, adjoint_b=True)] for shape in ((9, 5), (3, 9), (40, 40)) for t in (np.float64, np.complex128) for s, u, v in [tf.linalg.svd(random(*shape, dtype=t))]],
+    "products_of_tiles": lambda: [tf.matmul(random(*a, dtype=t), random(*b, dtype=t), adjoint_a=x, adjoint_b=y) for t in (np.float64, np.complex128, np.complex64)
+                                  for a, b, x, y in (((67, 131), (131, 66), False, False), ((131, 67), (131, 66), True, False), ((3, 300), (9, 300), False, True), ((2, 65, 30), (30, 70), False, False))],
+}
+test_numbers = table(NUMBERS)
+
 COUNTS = {
     "bincount": lambda: [tf.math.bincount(np.array([1, 1, 3], np.int32)), tf.math.bincount([1, 1, 3], weights=[0.5, 0.25, 1.0], minlength=6), tf.math.bincount([1, 5], maxlength=3), tf2.math.bincount([[1, 1], [2, 0]], axis=-1), tf2.math.bincount([[1, 1], [2, 0]], axis=-1, binary_output=True)],
     "bincount_sparse": lambda: [tf2.math.bincount(sparse(), axis=-1), tf2.math.bincount(sparse(), axis=0), tf2.math.bincount(sparse(), axis=-1, binary_output=True, minlength=6), tf2.math.bincount(sparse(), axis=-1, weights=sparse((1, 2, 3, 4), np.float32))],

@@ -203,6 +203,20 @@ CALLS = {
     "SparseSoftmaxCrossEntropyWithLogits": (lambda x, y: list(R.SparseSoftmaxCrossEntropyWithLogits(features=x, labels=y)), [(zeros(4, 4), ints(4, 3, 0, -1)), (zeros(4, 4), ints(0, 4, 9, 1)), (zeros(2, 4), ints(0, 1, 2))]),
     "FloorDiv": (op("FloorDiv", "x", "y"), [(ints(1), ints(0)), (ints(1, 2, 3), ints(1, 2))]),
     "TruncateDiv": (op("TruncateDiv", "x", "y"), [(ints(1), ints(0))]),
+    "segments out of order": (op("SegmentSum", "data", "segment_ids"), [(zeros(4, 2), ints(*ids)) for ids in ((0, 1, 2, 0), (0, 1, 0, 1), (-1, -1, 0, 0), (0, 0, 0, -1), (0, 1), (1, 1, 3, 3))]),
+    "segments of negative size": (op("SparseSegmentSumGrad", "grad", "indices", "segment_ids", "output_dim0"), [(zeros(2, 4), ints(0, 1, 2), ints(0, 0, 1), np.int32(-1)), (zeros(2, 4), ints(0, 1, 4), ints(0, 0, 1), np.int32(4))]),
+    "RandomUniformInt": (op("RandomUniformInt", "shape", "minval", "maxval"), [(ints(3), *low_high) for low_high in ((np.int32(5), np.int32(5)), (np.int32(5), np.int32(4)))] + [(ints(0), np.int32(5), np.int32(5)), (ints(10, 0), np.int32(0), np.int32(0))]),
+    "StatelessRandomUniformInt": (op("StatelessRandomUniformInt", "shape", "seed", "minval", "maxval"), [(ints(n), ints(1, 2), np.int32(5), np.int32(5)) for n in (0, 3)]),
+    "Reshape": (op("Reshape", "tensor", "shape"), [(zeros(3), longs(2**40, 2**40)), (zeros(3), longs(2**40, 2**40, -1))]),
+    "Tile": (op("Tile", "input", "multiples"), [(zeros(2, 3), longs(2**40, 2**40)), (zeros(2, 3), longs(2**62, 1))]),
+    "Pad": (op("Pad", "input", "paddings"), [(zeros(1, 1), longs([0, 2**40], [0, 2**40]))]),
+    "ReverseV2": (op("ReverseV2", "tensor", "axis"), [(zeros(2, 3), ints([0])), (zeros(2, 3), ints(2)), (zeros(2, 3), ints(0, -2))]),
+    "LinSpace": (op("LinSpace", "start", "stop", "num"), [(zeros(1), np.float32(2), np.int32(3)), (np.float32(1), np.float32(2), np.int32(0))]),
+    "GuaranteeConst": (lambda x: R.GuaranteeConst(input=made()), [(zeros(),)]),
+    "Einsum ellipsis": (lambda x: R.Einsum(inputs=[x], equation="...->"), [(zeros(2, 3),), (zeros(),)]),
+    "MatrixTriangularSolve": (op("MatrixTriangularSolve", "matrix", "rhs"), [(zeros(3), zeros(3, 1)), (zeros(3, 3), zeros(3))]),
+    "MatrixInverse": (op("MatrixInverse", "input"), [(np.array([[np.nan, 0], [0, 1]], np.float32),), (zeros(2, 2),)]),
+    "SelfAdjointEigV2": (op("SelfAdjointEigV2", "input"), [(np.array([[x, 0], [0, 1]], np.float32),) for x in (np.nan, 1)]),
 }
 
 
