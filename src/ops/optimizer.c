@@ -242,8 +242,10 @@ static Error *check_sparse(const Step *step) {
         return error_invalid("grad must be the same size as indices in the first dimension.");
     for (int64_t i = 0; i < step->indices->count; i++) {
         int64_t row = index_at(step->indices, i);
-        if (row < 0 || row >= var->dims[0])
-            return error_invalid("Index %lld at offset %lld in indices is out of range", (long long)row, (long long)i);
+        if (row >= 0 && row < var->dims[0]) continue;
+        if (node_is(step->k->node, "ResourceSparseApplyKerasMomentum"))
+            return error_invalid("indices[%lld] = %lld is not in [0, %lld)", (long long)i, (long long)row, (long long)var->dims[0]);
+        return error_invalid("Index %lld at offset %lld in indices is out of range", (long long)row, (long long)i);
     }
     return NULL;
 }

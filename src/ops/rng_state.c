@@ -13,7 +13,7 @@ const OpDef rng_state_ops[] = {
     {0},
 };
 
-enum { PHILOX = 1, THREEFRY = 2, STATE_SIZE = 3, STEPS_PER_SAMPLE = 256 };
+enum { PHILOX = 1, THREEFRY = 2, AUTO_SELECT = 3, STATE_SIZE = 3, STEPS_PER_SAMPLE = 256 };
 
 static Error *check_form(const Variable *v) {
     if (v->value->dtype != DT_INT64)
@@ -87,7 +87,9 @@ static Error *change_state(KernelContext *k, int64_t *old) {
     if (err) return err;
     if (k->in[2]->count != 1) return error_invalid("delta must be a scalar");
     uint64_t delta = k->in[2]->dtype == DT_UINT64 ? *(uint64_t *)k->in[2]->data : (uint64_t)tensor_i64(k->in[2])[0];
-    if (algorithm == FROM_STATE) return error_invalid("Unsupported algorithm id: %lld", (long long)algorithm);
+    if (algorithm == THREEFRY) return error_unimplemented("Non-XLA devices don't support the ThreeFry algorithm.");
+    if (algorithm == AUTO_SELECT) algorithm = PHILOX;
+    if (algorithm != PHILOX) return error_invalid("Unsupported algorithm id: %lld", (long long)algorithm);
     return move_state(k, 0, algorithm, delta, old);
 }
 

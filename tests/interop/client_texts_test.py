@@ -77,6 +77,12 @@ def saved(p, spec="", values=(1, 2), name="saved"):
     return common(p, name)
 
 
+def filled(p, value=np.ones([3, 2], np.float32)):
+    variable = tf.Variable(value, name="filled_" + value.dtype.name, use_resource=True)
+    p.session.run(variable.initializer)
+    return variable.handle
+
+
 def another_kind(p):
     p.session.run(tf.FIFOQueue(3, tf.int32, shared_name="kind").size())
     return p.session.run(tf.RandomShuffleQueue(3, 0, tf.int32, shared_name="kind").size())
@@ -199,6 +205,9 @@ ROWS = {
     "a loop that goes the wrong way": lambda p: functional_ops.For(0, 5, -1, [1.0], function.Defun(tf.int32, tf.float32)(lambda i, x: x)),
     "a loop that does not go": lambda p: functional_ops.For(0, 5, 0, [1.0], function.Defun(tf.int32, tf.float32)(lambda i, x: x)),
     "case of a vector": lambda p: tf.raw_ops.Case(branch_index=fed([0], np.int32), input=[1.0], Tout=[tf.float32], branches=[function.Defun(tf.float32)(lambda x: x)] * 2),
+    "momentum of a row that is not there": lambda p: tf.raw_ops.ResourceSparseApplyKerasMomentum(
+        var=filled(p), accum=filled(p), lr=0.5, grad=fed([[1, 1]]), indices=fed([9], np.int32), momentum=0.5),
+    "state of another generator": lambda p: tf.raw_ops.RngReadAndSkip(resource=filled(p, np.arange(3, dtype=np.int64)), alg=2, delta=tf.constant(5, tf.uint64)),
     "barrier of unknown rows": lambda p: flow_ops.barrier([tf.float32], [tf.TensorShape([None])]),
 }
 

@@ -409,3 +409,13 @@ def test_the_shape_of_a_variable_that_is_not_there_is_not_found(p):
     p.run(tf.raw_ops.VariableShape(input=handle))
     p.run(tf.raw_ops.AssignVariableOp(resource=handle, value=[1.0, 2.0]))
     p.run(tf.raw_ops.VariableShape(input=handle))
+
+
+@program()
+def test_a_generator_that_may_choose_takes_philox(p):
+    state = tf.Variable(np.arange(1, 4, dtype=np.int64), use_resource=True)
+    p.init()
+    for algorithm in (1, 3, 2):
+        p.run(tf.raw_ops.RngReadAndSkip(resource=state.handle, alg=algorithm, delta=tf.constant(5, tf.uint64)))
+        p.run(tf.raw_ops.RngSkip(resource=state.handle, algorithm=tf.constant(algorithm, tf.int64), delta=tf.constant(5, tf.int64)))
+        p.run(state)
