@@ -121,7 +121,7 @@ static Error *draw_batch(RecordState *st, Tensor *z) {
     Error *err = NULL;
     if (st->files.count == 0) {
         err = file_glob(&file_system_local, st->pattern, &st->files);
-        if (!err && st->files.count == 0) err = error_not_found("No file matches %s", st->pattern);
+        if (!err && st->files.count == 0) err = error_not_found("Found no files at %s", st->pattern);
     }
     for (int64_t i = 0; !err && i < z->count; i++) {
         err = fill_buffer(st, (size_t)st->buffer_size);
