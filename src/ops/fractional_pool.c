@@ -57,10 +57,10 @@ static bool region_next(const Regions *r, Region *at) {
     if (++at->out >= r->batch * r->row_count * r->col_count) return false;
     int64_t row = at->out / r->col_count % r->row_count, col = at->out % r->col_count;
     int64_t image = at->out / r->col_count / r->row_count * r->rows_in;
-    at->row_from = image + r->rows[row];
-    at->row_to = image + least(r->rows[row + 1] + r->overlapping, r->rows_in);
-    at->col_from = r->cols[col];
-    at->col_to = least(r->cols[col + 1] + r->overlapping, r->cols_in);
+    at->row_from = image + least(r->rows[row], r->rows_in);
+    at->row_to = image + least(least(r->rows[row + 1], r->rows_in) + r->overlapping, r->rows_in);
+    at->col_from = least(r->cols[col], r->cols_in);
+    at->col_to = least(least(r->cols[col + 1], r->cols_in) + r->overlapping, r->cols_in);
     return true;
 }
 
@@ -307,8 +307,7 @@ static char *sequence_text(const Tensor *t) {
 /* A sequence for `out` regions, none of which begins or ends before the first pixel of `in`. */
 static Error *check_average_sequence(const Tensor *t, int64_t in, int64_t out, bool overlapping, const char *what) {
     for (int64_t i = 0; i < out; i++) {
-        int64_t last = least(tensor_i64(t)[i + 1] - !overlapping, in - 1);
-        if (tensor_i64(t)[i] >= 0 && last >= 0) continue;
+        if (tensor_i64(t)[i] >= 0 && tensor_i64(t)[i + 1] >= !overlapping && in > 0) continue;
         char *text = sequence_text(t);
         Error *err = error_invalid("%s sequence tensor values must not be negative, got %s", what, text);
         free(text);

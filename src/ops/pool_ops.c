@@ -409,6 +409,7 @@ static Error *avg_run(KernelContext *k, RangeFn *range) {
 
 /* The windows of a gradient of shape `dz`, which need not be that of the pooled image, end inside of an image of shape `in`. */
 static Error *check_reach(const PoolShape *s, const Shape *in, const Shape *dz) {
+    if (shape_count(dz) == 0) return NULL;
     for (int64_t r = 0; r < dz->dims[1]; r++) {
         for (int64_t c = 0; c < dz->dims[2]; c++) {
             int64_t at[2] = {r, c}, end[2];
@@ -417,7 +418,10 @@ static Error *check_reach(const PoolShape *s, const Shape *in, const Shape *dz) 
                 if (start > size) return error_invalid("index * stride must be less than or equal to input size");
                 end[i] = start - s->pad[i + 1] + s->k[i + 1] < size ? start - s->pad[i + 1] + s->k[i + 1] : size;
             }
-            int64_t last = ((dz->dims[0] - 1) * s->in[1] + end[0] - 1) * s->in[2] + end[1] - 1, count = shape_count(in);
+            int64_t last = 0, count = shape_count(in);
+            bool is_far = __builtin_mul_overflow(dz->dims[0] - 1, s->in[1], &last) || __builtin_add_overflow(last, end[0] - 1, &last) ||
+                          __builtin_mul_overflow(last, s->in[2], &last) || __builtin_add_overflow(last, end[1] - 1, &last);
+            if (is_far) last = INT64_MAX;
             if (last >= count) {
                 return error_invalid("Output only has %lld elements but computation requested would use element with index=%lld", (long long)count, (long long)last);
             }
