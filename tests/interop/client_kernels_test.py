@@ -50,3 +50,26 @@ def quantized(dtype, held):
 
 test_casts = table({dtype.name: quantized(dtype, held) for dtype, held in (
     (tf.qint8, tf.int8), (tf.quint8, tf.uint8), (tf.qint16, tf.int16), (tf.quint16, tf.uint16), (tf.qint32, tf.int32))})
+
+
+def many_rows(reduce, dtype, widths=(2, 3, 16, 100, 511, 512, 513)):
+    """Matrices of so many rows that they are folded in parts; the last part is short."""
+    def fetches():
+        return [reduce(tf.constant(ramp(70000 // width * 3 + 1, width, dtype=dtype)), 0) for width in widths]
+    return fetches
+
+
+test_many_rows = table({"%s of %s" % (name, dtype.__name__): many_rows(reduce, dtype) for name, reduce, dtypes in (
+    ("sum", tf.reduce_sum, (np.float32, np.float64, np.int32, np.int8, np.complex64)), ("mean", tf.reduce_mean, (np.float32, np.int32)), ("max", tf.reduce_max, (np.float32, np.int64, np.float16)),
+    ("min", tf.reduce_min, (np.float32,)), ("any", tf.reduce_any, (np.bool_,)), ("norm", lambda x, axis: tf.norm(x, axis=axis), (np.float32,))) for dtype in dtypes}, rtol=1e-3)
+
+
+def products(dtype):
+    """Products of matrices of all shapes that are cut into tiles."""
+    def fetches():
+        return [tf.matmul(tf.constant(ramp(k, m, dtype=dtype)) if a else tf.constant(ramp(m, k, dtype=dtype)), tf.constant(ramp(n, k, dtype=dtype)) if b else tf.constant(ramp(k, n, dtype=dtype)), transpose_a=a, transpose_b=b)
+                for m, k, n, a, b in ((1, 1, 1, False, False), (65, 67, 66, False, False), (3, 130, 5, True, False), (64, 64, 128, False, True), (129, 3, 2, True, True))]
+    return fetches
+
+
+test_products = table({dtype.__name__: products(dtype) for dtype in (np.float64, np.float16, np.int32, np.int64, np.complex64, np.complex128)})
