@@ -330,7 +330,7 @@ static Error *run_ordering(KernelContext *k) {
     Error *err = kernel_csr(k, 0, DT_INVALID, &m);
     if (err) return err;
     if (csr_row_count(m) != csr_col_count(m))
-        return error_invalid("sparse matrix should be square; got %lld rows and %lld columns", (long long)csr_row_count(m), (long long)csr_col_count(m));
+        return error_invalid("sparse matrix must be square; got: %lld != %lld", (long long)csr_row_count(m), (long long)csr_col_count(m));
     Shape shape = csr_rank(m) == 2 ? shape_vector(csr_row_count(m)) : shape_matrix(csr_batch_count(m), csr_row_count(m));
     Tensor *out = kernel_output(k, 0, &shape);
     for (int64_t b = 0; out && b < csr_batch_count(m); b++) {

@@ -33,7 +33,8 @@ static Error *run_tensor_float(KernelContext *k) {
 
 static Error *run_ref_counting(KernelContext *k) {
     if (k->in[0]->count < 1) return error_invalid("There is no handle in an empty tensor");
-    return answer(k, tensor_handles(k->in[0])[0]->direct != NULL);
+    const ResourceHandle *h = tensor_handles(k->in[0])[0];
+    return answer(k, h && h->direct);
 }
 
 const KernelDef device_query_cpu[] = {
