@@ -1,4 +1,4 @@
-/* gemm_test.c: products of floats and of bfloat16 against plain C, thin and wide, at every level of processors and for any number of threads. */
+/* gemm_test.c: products of floats, doubles, complex numbers and bfloat16 against plain C, thin and wide, at every level of processors and for any number of threads. */
 #include "kernels/gemm.h"
 
 #include <math.h>
@@ -112,6 +112,45 @@ static void products_of_bfloat16_are_rounded_once(void **state) {
     threadpool_free(pool);
 }
 
+/* Parts of complex numbers are summed one after the other, so only those of doubles have the same bits. */
+static void check_wide(const int64_t *size, int way, ThreadPool *pool) {
+    int64_t m = size[0], n = size[1], k = size[2], count = m * n;
+    double *a = xcalloc((size_t)(2 * m * k) + 2, sizeof *a), *b = xcalloc((size_t)(2 * n * k) + 2, sizeof *b);
+    double *want = xcalloc((size_t)(2 * count) + 2, sizeof *want), *got = xcalloc((size_t)(2 * count) + 2, sizeof *got);
+    for (int64_t i = 0; i < 2 * m * k; i++) a[i] = (double)(rand() % 2001 - 1000) / 1000;
+    for (int64_t i = 0; i < 2 * n * k; i++) b[i] = (double)(rand() % 2001 - 1000) / 1000;
+    Gemm g = {.m = m, .n = n, .k = k, .a_transposed = way & 1, .b_transposed = way & 2, .a = a, .b = b, .c = want};
+    gemm_plain_f64(&g, NULL);
+    g.c = got;
+    gemm_f64(&g, pool);
+    assert_memory_equal(got, want, (size_t)count * sizeof(double));
+    g.a_conjugated = way & 1;
+    g.b_conjugated = way & 2;
+    gemm_c128(&g, pool);
+    g.c = want;
+    gemm_plain_c128(&g, NULL);
+    for (int64_t i = 0; i < 2 * count; i++) assert_true(fabs(got[i] - want[i]) <= 4e-16 * (double)(2 * k + 2));
+    free(a);
+    free(b);
+    free(want);
+    free(got);
+}
+
+static void doubles_and_complex_numbers_agree_with_plain_c(void **state) {
+    (void)state;
+    static const int64_t large[][3] = {{200, 150, 100}, {65, 70, 131}, {130, 33, 257}};
+    ThreadPool *pool = threadpool_new("test", 3);
+    for (int level = 0; level < CPU_LEVELS; level++) {
+        cpu_limit((CpuLevel)level);
+        for (int way = 0; way < 4; way++) {
+            for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) check_wide(sizes[i], way, pool);
+            for (size_t i = 0; i < sizeof large / sizeof large[0]; i++) check_wide(large[i], way, i % 2 ? pool : NULL);
+        }
+    }
+    cpu_limit(CPU_AVX512);
+    threadpool_free(pool);
+}
+
 static void thin_products_are_refused_where_they_do_not_pay(void **state) {
     (void)state;
     float a[4] = {1, 2, 3, 4}, c[4] = {9, 9, 9, 9};
@@ -126,6 +165,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_agrees_with_plain_c),
         cmocka_unit_test(products_of_bfloat16_are_rounded_once),
+        cmocka_unit_test(doubles_and_complex_numbers_agree_with_plain_c),
         cmocka_unit_test(thin_products_are_refused_where_they_do_not_pay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
