@@ -73,6 +73,18 @@ static Pair weak_join(const char *s, uint64_t a, uint64_t b) {
     return (Pair){a + z, b + c};
 }
 
+/* Mixes 64 bytes into the state that both hashes of long strings have. */
+static void mix_block(const char *s, uint64_t *x, uint64_t *y, uint64_t *z, Pair *v, Pair *w) {
+    uint64_t a = rotate(*x + *y + v->first + load64(s + 8), 37) * K1;
+    *y = rotate(*y + v->second + load64(s + 48), 42) * K1;
+    a ^= w->second;
+    *y += v->first + load64(s + 40);
+    *x = rotate(*z + w->first, 33) * K1;
+    *z = a;
+    *v = weak_join(s, v->second * K1, a + w->first);
+    *w = weak_join(s + 32, *x + w->second, *y + load64(s + 16));
+}
+
 uint64_t fingerprint64(Str str) {
     const char *s = str.ptr;
     size_t len = str.len;
@@ -84,14 +96,7 @@ uint64_t fingerprint64(Str str) {
     x = x * K2 + load64(s);
     const char *end = s + (len - 1) / 64 * 64, *last64 = end + ((len - 1) & 63) - 63;
     do {
-        x = rotate(x + y + v.first + load64(s + 8), 37) * K1;
-        y = rotate(y + v.second + load64(s + 48), 42) * K1;
-        x ^= w.second;
-        y += v.first + load64(s + 40);
-        z = rotate(z + w.first, 33) * K1;
-        v = weak_join(s, v.second * K1, x + w.first);
-        w = weak_join(s + 32, z + w.second, y + load64(s + 16));
-        swap = z, z = x, x = swap;
+        mix_block(s, &x, &y, &z, &v, &w);
         s += 64;
     } while (s != end);
     uint64_t mul = K1 + ((z & 0xff) << 1);
@@ -139,23 +144,14 @@ static Pair city_short(const char *s, size_t len, Pair seed) {
 }
 
 static Pair city_long(const char *s, size_t len, Pair seed) {
-    uint64_t x = seed.first, y = seed.second, z = len * K1, swap;
+    uint64_t x = seed.first, y = seed.second, z = len * K1;
     Pair v, w;
     v.first = rotate(y ^ K1, 49) * K1 + load64(s);
     v.second = rotate(v.first, 42) * K1 + load64(s + 8);
     w.first = rotate(y + z, 35) * K1 + x;
     w.second = rotate(x + load64(s + 88), 53) * K1;
     for (; len >= 128; len -= 128) {
-        for (int half = 0; half < 2; half++, s += 64) {
-            x = rotate(x + y + v.first + load64(s + 8), 37) * K1;
-            y = rotate(y + v.second + load64(s + 48), 42) * K1;
-            x ^= w.second;
-            y += v.first + load64(s + 40);
-            z = rotate(z + w.first, 33) * K1;
-            v = weak_join(s, v.second * K1, x + w.first);
-            w = weak_join(s + 32, z + w.second, y + load64(s + 16));
-            swap = z, z = x, x = swap;
-        }
+        for (int half = 0; half < 2; half++, s += 64) mix_block(s, &x, &y, &z, &v, &w);
     }
     x += rotate(v.first + z, 49) * K0;
     y = y * K0 + rotate(w.second, 37);
