@@ -6,15 +6,25 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "kernels/cpu.h"
 
 typedef double _Complex Complex;
 
 enum { MAX_FACTORS = 64, LARGEST_FACTOR = 50 };
 
+/* Joins `radix` transforms of length `done` into one, `done` columns each, over and over. */
+typedef struct FftPass {
+    int radix;
+    int64_t done, stride;  /* from one input of a column to the next */
+    const Complex *roots;  /* by input but the first, by column; NULL: all are 1 */
+    const Complex *corners; /* exp(-2 pi i k / radix) */
+} FftPass;
+
 struct FftPlan {
     int64_t n;
-    Complex *roots; /* exp(-2 pi i k / n) */
-    int factors[MAX_FACTORS], factor_count;
+    FftPass passes[MAX_FACTORS];
+    int pass_count;
+    Complex *roots; /* of the passes, and their corners */
     /* Bluestein: the transform as a convolution of length inner->n. */
     FftPlan *inner;
     Complex *chirp;    /* exp(-pi i k^2 / n) */
@@ -53,14 +63,38 @@ static Complex root_of(int64_t k, int64_t n) {
     return complex_of(c, -s);
 }
 
+static void add_pass(FftPlan *p, int radix) {
+    const FftPass *last = p->pass_count ? &p->passes[p->pass_count - 1] : NULL;
+    int64_t done = last ? last->done * last->radix : 1;
+    p->passes[p->pass_count++] = (FftPass){.radix = radix, .done = done, .stride = p->n / radix};
+}
+
 static bool factorise(FftPlan *p) {
     static const int first[] = {4, 2, 3, 5};
     int64_t rest = p->n;
     for (int i = 0; i < 4; i++)
-        for (; rest % first[i] == 0; rest /= first[i]) p->factors[p->factor_count++] = first[i];
+        for (; rest % first[i] == 0; rest /= first[i]) add_pass(p, first[i]);
     for (int f = 7; f <= LARGEST_FACTOR; f += 2)
-        for (; rest % f == 0; rest /= f) p->factors[p->factor_count++] = f;
+        for (; rest % f == 0; rest /= f) add_pass(p, f);
     return rest == 1;
+}
+
+static bool plan_passes(FftPlan *p) {
+    int64_t count = 1;
+    for (int i = 0; i < p->pass_count; i++) count += p->passes[i].radix + p->passes[i].done * (p->passes[i].radix - 1);
+    Complex *at = p->roots = try_alloc((size_t)count * sizeof *at);
+    if (!at) return false;
+    for (int i = 0; i < p->pass_count; i++) {
+        FftPass *s = &p->passes[i];
+        int64_t step = p->n / (s->done * s->radix), turn = p->n / s->radix;
+        s->corners = at;
+        for (int k = 0; k < s->radix; k++) *at++ = root_of(k * turn, p->n);
+        if (s->done == 1) continue;
+        s->roots = at;
+        for (int64_t r = 1; r < s->radix; r++)
+            for (int64_t k = 0; k < s->done; k++) *at++ = root_of(r * k * step, p->n);
+    }
+    return true;
 }
 
 static bool plan_bluestein(FftPlan *p) {
@@ -91,15 +125,7 @@ FftPlan *fft_plan_new(int64_t n) {
     if (n > ((int64_t)1 << 40)) return NULL;
     FftPlan *p = xcalloc(1, sizeof *p);
     p->n = n;
-    bool ok = true;
-    if (factorise(p)) {
-        p->roots = try_alloc((size_t)n * sizeof(Complex));
-        ok = p->roots != NULL;
-        for (int64_t k = 0; ok && k < n; k++) p->roots[k] = root_of(k, n);
-    } else {
-        ok = plan_bluestein(p);
-    }
-    if (ok) return p;
+    if (factorise(p) ? plan_passes(p) : plan_bluestein(p)) return p;
     fft_plan_free(p);
     return NULL;
 }
@@ -113,6 +139,10 @@ void fft_plan_free(FftPlan *p) {
     free(p);
 }
 
+int64_t fft_plan_length(const FftPlan *p) {
+    return p->n;
+}
+
 int64_t fft_plan_scratch(const FftPlan *p) {
     return p->inner ? 2 * p->inner->n : p->n;
 }
@@ -121,45 +151,53 @@ static inline Complex product(Complex a, Complex b) {
     return complex_of(creal(a) * creal(b) - cimag(a) * cimag(b), creal(a) * cimag(b) + cimag(a) * creal(b));
 }
 
-/* One pass: `before` transforms of lengths already done are joined by `radix` into longer ones.
- * from[(j * m + k) * ...]: Stockham's order keeps the result sorted without a bit reversal. */
-static void pass(const FftPlan *p, int radix, int64_t done, const Complex *from, Complex *to) {
-    int64_t n = p->n, groups = n / (done * radix), step = n / (done * radix), turn = n / radix;
+/* ---- Passes ---- */
+
+#define SHUFFLE(v, ...) __builtin_shufflevector(v, v, __VA_ARGS__)
+#define AT(p) (*(Lanes *)(p))
+#define TURNED(a) SHUFFLE(a, PAIRS_TURNED)
+#define PRODUCT(a, b) ((a) * SHUFFLE(b, EVEN_TWICE) + TURNED(a) * (SHUFFLE(b, ODD_TWICE) * signs))
+#define QUARTER(a) (TURNED(a) * -signs)
+#define CPU_BODY "kernels/fft_pass.inc"
+
+#define LANES 8
+#define EVEN_TWICE 0, 0, 2, 2, 4, 4, 6, 6
+#define ODD_TWICE 1, 1, 3, 3, 5, 5, 7, 7
+#define PAIRS_TURNED 1, 0, 3, 2, 5, 4, 7, 6
+#define MINUS_PLUS -1, 1, -1, 1, -1, 1, -1, 1
+#define NAME(f) CPU(f##_wide)
+#include "kernels/each_cpu.inc"
+#undef LANES
+#undef EVEN_TWICE
+#undef ODD_TWICE
+#undef PAIRS_TURNED
+#undef MINUS_PLUS
+#undef NAME
+
+#define LANES 2
+#define EVEN_TWICE 0, 0
+#define ODD_TWICE 1, 1
+#define PAIRS_TURNED 1, 0
+#define MINUS_PLUS -1, 1
+#define NAME(f) CPU(f##_single)
+#include "kernels/each_cpu.inc"
+
+/* Stockham's order: the result is sorted without a bit reversal. */
+static void run_pass(const FftPass *s, int64_t n, const Complex *from, Complex *to) {
+    int64_t (*wide)(const FftPass *, const Complex *, Complex *, int64_t) = CPU_PICK(columns_wide);
+    int64_t (*single)(const FftPass *, const Complex *, Complex *, int64_t) = CPU_PICK(columns_single);
+    int64_t groups = n / (s->done * s->radix);
     for (int64_t g = 0; g < groups; g++) {
-        for (int64_t k = 0; k < done; k++) {
-            Complex x[LARGEST_FACTOR];
-            for (int r = 0; r < radix; r++) {
-                Complex v = from[(g + (int64_t)r * groups) * done + k];
-                x[r] = r && k ? product(v, p->roots[r * k * step]) : v;
-            }
-            Complex *out = to + g * done * radix + k;
-            if (radix == 2) {
-                out[0] = x[0] + x[1];
-                out[done] = x[0] - x[1];
-            } else if (radix == 4) {
-                Complex a = x[0] + x[2], b = x[0] - x[2], c = x[1] + x[3], d = x[1] - x[3];
-                Complex e = complex_of(cimag(d), -creal(d)); /* -i d */
-                out[0] = a + c;
-                out[done] = b + e;
-                out[2 * done] = a - c;
-                out[3 * done] = b - e;
-            } else {
-                for (int q = 0; q < radix; q++) {
-                    Complex sum = x[0];
-                    for (int r = 1; r < radix; r++) sum += product(x[r], p->roots[(int64_t)(q * r % radix) * turn]);
-                    out[q * done] = sum;
-                }
-            }
-        }
+        const Complex *in = from + g * s->done;
+        Complex *out = to + g * s->done * s->radix;
+        single(s, in, out, wide(s, in, out, 0));
     }
 }
 
 static void run_factors(const FftPlan *p, Complex *data, Complex *scratch) {
     Complex *from = data, *to = scratch;
-    int64_t done = 1;
-    for (int i = 0; i < p->factor_count; i++) {
-        pass(p, p->factors[i], done, from, to);
-        done *= p->factors[i];
+    for (int i = 0; i < p->pass_count; i++) {
+        run_pass(&p->passes[i], p->n, from, to);
         Complex *swap = from;
         from = to;
         to = swap;

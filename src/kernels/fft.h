@@ -9,6 +9,7 @@ typedef struct FftPlan FftPlan;
 
 FftPlan *fft_plan_new(int64_t n);              /* n >= 1; NULL when there is not enough memory */
 void fft_plan_free(FftPlan *plan);             /* NULL is allowed */
+int64_t fft_plan_length(const FftPlan *plan);
 int64_t fft_plan_scratch(const FftPlan *plan); /* numbers of scratch that a transform needs */
 
 /* data (n numbers, in place) = its transform, or n times its inverse. Any number of threads may use one plan. */

@@ -29,11 +29,12 @@ const OpDef fft_ops_ops[] = {
     {0},
 };
 
-enum { MAX_AXES = 3 };
+enum { MAX_AXES = 3, COLUMNS = 8 /* copied together, since they lie side by side */ };
 
 typedef struct FftState {
     int axes;
     bool inverse, real;
+    _Atomic(FftPlan *) kept[MAX_AXES]; /* of the last run, for the next of the same length; NULL while one uses it */
 } FftState;
 
 /* [I][R]FFT[2D|3D] */
@@ -43,6 +44,11 @@ static Error *fft_init(const Node *node, void *state) {
     s->real = node->op.ptr[s->inverse ? 1 : 0] == 'R';
     s->axes = str_ends(node->op, STR("2D")) ? 2 : str_ends(node->op, STR("3D")) ? 3 : 1;
     return NULL;
+}
+
+static void fft_clear(void *state) {
+    FftState *s = state;
+    for (int d = 0; d < MAX_AXES; d++) fft_plan_free(atomic_load(&s->kept[d]));
 }
 
 typedef double _Complex Complex;
@@ -60,32 +66,37 @@ typedef struct FftJob {
     atomic_bool failed; /* no memory */
 } FftJob;
 
-static Complex read_number(const Tensor *t, int64_t i) {
+/* Numbers of a tensor that lie in a row. */
+static void read_row(const Tensor *t, int64_t first, int64_t count, Complex *to) {
     switch (t->dtype) {
         case DT_FLOAT:
-            return tensor_f32(t)[i];
+            for (int64_t i = 0; i < count; i++) to[i] = tensor_f32(t)[first + i];
+            break;
         case DT_DOUBLE:
-            return tensor_f64(t)[i];
+            for (int64_t i = 0; i < count; i++) to[i] = tensor_f64(t)[first + i];
+            break;
         case DT_COMPLEX64:
-            return ((const float _Complex *)t->data)[i];
+            for (int64_t i = 0; i < count; i++) to[i] = ((const float _Complex *)t->data)[first + i];
+            break;
         default:
-            return ((const Complex *)t->data)[i];
+            memcpy(to, (const Complex *)t->data + first, (size_t)count * sizeof *to);
+            break;
     }
 }
 
-static void write_number(Tensor *t, int64_t i, Complex v) {
+static void write_row(Tensor *t, int64_t first, int64_t count, const Complex *from, double scale) {
     switch (t->dtype) {
         case DT_FLOAT:
-            tensor_f32(t)[i] = (float)creal(v);
+            for (int64_t i = 0; i < count; i++) tensor_f32(t)[first + i] = (float)(creal(from[i]) * scale);
             break;
         case DT_DOUBLE:
-            tensor_f64(t)[i] = creal(v);
+            for (int64_t i = 0; i < count; i++) tensor_f64(t)[first + i] = creal(from[i]) * scale;
             break;
         case DT_COMPLEX64:
-            ((float _Complex *)t->data)[i] = (float _Complex)v;
+            for (int64_t i = 0; i < count; i++) ((float _Complex *)t->data)[first + i] = (float _Complex)(from[i] * scale);
             break;
         default:
-            ((Complex *)t->data)[i] = v;
+            for (int64_t i = 0; i < count; i++) ((Complex *)t->data)[first + i] = from[i] * scale;
             break;
     }
 }
@@ -98,30 +109,41 @@ static int64_t product_of(const int64_t *dims, int from, int to) {
 
 /* The part of one item that the transform sees, in the work array. */
 static void load_item(const FftJob *job, int64_t item, Complex *work) {
-    int axes = job->s->axes;
-    int64_t n = product_of(job->dims, 0, axes), first = item * product_of(job->in_dims, 0, axes);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t rest = i, flat = 0, stride = 1;
-        for (int d = axes - 1; d >= 0; d--) {
+    int last = job->s->axes - 1;
+    int64_t n = job->dims[last], lines = product_of(job->dims, 0, last), first = item * product_of(job->in_dims, 0, last + 1);
+    for (int64_t l = 0; l < lines; l++) {
+        int64_t rest = l, flat = 0, stride = job->in_dims[last];
+        for (int d = last - 1; d >= 0; d--) {
             flat += rest % job->dims[d] * stride;
             rest /= job->dims[d];
             stride *= job->in_dims[d];
         }
-        work[i] = read_number(job->in, first + flat);
+        read_row(job->in, first + flat, n, work + l * n);
     }
 }
 
-/* Transforms along one axis, line by line. */
-static void run_axis(const FftJob *job, int axis, Complex *work, Complex *line, Complex *scratch) {
+/* Transforms along one axis: columns of which each has `inner` beside it. */
+static void run_columns(const FftJob *job, int axis, int64_t inner, Complex *at, Complex *lines, Complex *scratch) {
+    int64_t n = job->dims[axis];
+    for (int64_t i = 0; i < inner; i += COLUMNS) {
+        int64_t columns = inner - i < COLUMNS ? inner - i : COLUMNS;
+        for (int64_t k = 0; k < n; k++)
+            for (int64_t j = 0; j < columns; j++) lines[j * n + k] = at[k * inner + i + j];
+        for (int64_t j = 0; j < columns; j++) fft_run(job->plans[axis], job->s->inverse, lines + j * n, scratch);
+        for (int64_t k = 0; k < n; k++)
+            for (int64_t j = 0; j < columns; j++) at[k * inner + i + j] = lines[j * n + k];
+    }
+}
+
+static void run_axis(const FftJob *job, int axis, Complex *work, Complex *lines, Complex *scratch) {
     int64_t n = job->dims[axis], inner = product_of(job->dims, axis + 1, job->s->axes),
             outer = product_of(job->dims, 0, axis);
-    for (int64_t o = 0; o < outer; o++)
-        for (int64_t i = 0; i < inner; i++) {
-            Complex *at = work + o * n * inner + i;
-            for (int64_t k = 0; k < n; k++) line[k] = at[k * inner];
-            fft_run(job->plans[axis], job->s->inverse, line, scratch);
-            for (int64_t k = 0; k < n; k++) at[k * inner] = line[k];
-        }
+    for (int64_t o = 0; o < outer; o++) {
+        if (inner == 1)
+            fft_run(job->plans[axis], job->s->inverse, work + o * n, scratch);
+        else
+            run_columns(job, axis, inner, work + o * n * inner, lines, scratch);
+    }
 }
 
 /* The last axis of a real inverse: the other half of the spectrum mirrors the one given. */
@@ -132,16 +154,14 @@ static void finish_real(const FftJob *job, int64_t item, const Complex *work, Co
     for (int64_t l = 0; l < lines; l++) {
         for (int64_t k = 0; k < n; k++) line[k] = k < half ? work[l * half + k] : conj(work[l * half + n - k]);
         fft_run(job->plans[last], true, line, scratch);
-        for (int64_t k = 0; k < n; k++) write_number(job->out, (item * lines + l) * n + k, line[k] * scale);
+        write_row(job->out, (item * lines + l) * n, n, line, scale);
     }
 }
 
 static void store_item(const FftJob *job, int64_t item, const Complex *work, double scale) {
     int last = job->s->axes - 1;
     int64_t lines = product_of(job->dims, 0, last), n = job->out_dims[last];
-    for (int64_t l = 0; l < lines; l++)
-        for (int64_t k = 0; k < n; k++)
-            write_number(job->out, (item * lines + l) * n + k, work[l * job->dims[last] + k] * scale);
+    for (int64_t l = 0; l < lines; l++) write_row(job->out, (item * lines + l) * n, n, work + l * job->dims[last], scale);
 }
 
 static void run_items(void *arg, int64_t begin, int64_t end) {
@@ -150,6 +170,7 @@ static void run_items(void *arg, int64_t begin, int64_t end) {
     bool real_inverse = job->s->real && job->s->inverse;
     int64_t n = product_of(job->dims, 0, axes), longest = 0;
     for (int d = 0; d < axes; d++) longest = job->length[d] > longest ? job->length[d] : longest;
+    longest *= axes > 1 ? COLUMNS : 1;
     Complex *work = try_alloc((size_t)(n + longest + job->scratch + 1) * sizeof *work);
     if (!work) {
         atomic_store(&job->failed, true);
@@ -204,8 +225,17 @@ static Error *check_types(const FftState *s, DataType in, DataType out) {
     return error_invalid("Wrong types for %s real FFT: in=%d out=%d", s->inverse ? "backward" : "forward", in, out);
 }
 
+/* The plan for an axis, kept or new; NULL: no memory. */
+static FftPlan *take_plan(FftState *s, int axis, int64_t length) {
+    FftPlan *plan = atomic_exchange(&s->kept[axis], NULL);
+    if (plan && fft_plan_length(plan) == length) return plan;
+    fft_plan_free(plan);
+    return fft_plan_new(length);
+}
+
 static Error *run_fft(KernelContext *k) {
-    FftJob job = {.s = k->state, .in = k->in[0]};
+    FftState *s = k->state;
+    FftJob job = {.s = s, .in = k->in[0]};
     Shape shape;
     Error *err = check_types(job.s, job.in->dtype, kernel_output_type(k, 0));
     if (!err) err = fft_shape(k, &job, &shape);
@@ -218,20 +248,20 @@ static Error *run_fft(KernelContext *k) {
     }
     bool ok = true;
     for (int d = 0; d < job.s->axes && ok; d++) {
-        job.plans[d] = fft_plan_new(job.length[d]);
+        job.plans[d] = take_plan(s, d, job.length[d]);
         ok = job.plans[d] != NULL;
         if (ok && fft_plan_scratch(job.plans[d]) > job.scratch) job.scratch = fft_plan_scratch(job.plans[d]);
     }
     if (ok)
         threadpool_parallel_for(k->pool, job.batch, 16384 / (product_of(job.dims, 0, job.s->axes) + 1) + 1, run_items,
                                 &job);
-    for (int d = 0; d < job.s->axes; d++) fft_plan_free(job.plans[d]);
+    for (int d = 0; d < s->axes; d++) fft_plan_free(atomic_exchange(&s->kept[d], job.plans[d]));
     if (!ok || atomic_load(&job.failed))
         return error_new(CODE_RESOURCE_EXHAUSTED, "No memory for a transform of this length");
     return NULL;
 }
 
-#define FFT_KERNEL .run = run_fft, .state_size = sizeof(FftState), .init = fft_init, .flags = KERNEL_EXPENSIVE
+#define FFT_KERNEL .run = run_fft, .state_size = sizeof(FftState), .init = fft_init, .clear = fft_clear, .flags = KERNEL_EXPENSIVE
 
 const KernelDef fft_ops_cpu[] = {
     {"FFT", FFT_KERNEL},

@@ -22,7 +22,7 @@ const OpDef word2vec_ops[] = {
 
 /* ---- Skipgram ---- */
 
-enum { AHEAD = 3000, SENTENCE = 1000 }; /* pairs made at a time, words of the text taken at a time */
+enum { AHEAD = 3000, SENTENCE = 1000, MOST_SAMPLES = 1 << 16 }; /* pairs made at a time, words of the text taken at a time, words set against a pair */
 
 typedef struct SkipgramState {
     int64_t batch_size, window, min_count;
@@ -227,6 +227,7 @@ static Error *init_neg_train(const Node *node, void *state) {
     pthread_mutex_init(&s->mutex, NULL);
     s->random = philox_stream(philox_from_seeds(rng_entropy(), rng_entropy()));
     Error *err = node_attr_int(node, "num_negative_samples", &s->samples);
+    if (!err && s->samples > MOST_SAMPLES) err = error_invalid("num_negative_samples must be at most %d, got %lld", MOST_SAMPLES, (long long)s->samples);
     if (!err) err = node_attr_ints(node, "vocab_count", &counts, &n);
     float *weights = xmalloc((size_t)(n + 1) * sizeof *weights);
     double sum = 0;

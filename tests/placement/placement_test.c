@@ -479,7 +479,7 @@ static void functions_in_functions_are_lowered(void **state) {
     drop(g);
 }
 
-/* Fact(n) = n < 2 ? 1 : n * Fact(n - 1), by a function that calls itself in a branch. */
+/* Factorial(n) = n < 2 ? 1 : n * Factorial(n - 1), by a function that calls itself in a branch. */
 static void a_function_that_calls_itself_ends(void **state) {
     (void)state;
     for (int lower = 0; lower < 2; lower++) {
@@ -488,15 +488,15 @@ static void a_function_that_calls_itself_ends(void **state) {
         gb_function(&b, "One", "n: float", "z: float", "z=one:output:0", &body);
         gb_f32(&body, "one", 1);
         gb_op(&body, "less", "Sub", "n,one:output:0", DT_FLOAT);
-        gb_call(&body, "again", "Fact", "less:z:0", 1);
+        gb_call(&body, "again", "Factorial", "less:z:0", 1);
         gb_op(&body, "product", "Mul", "n,again:output:0", DT_FLOAT);
         gb_function(&b, "Step", "n: float", "z: float", "z=product:z:0", &body);
         gb_f32(&body, "two", 2);
         gb_op(&body, "small", "Less", "n,two:output:0", DT_FLOAT);
         gb_if(&body, "if", "small:z:0,n", lower, "One", "Step");
-        gb_function(&b, "Fact", "n: float", "z: float", "z=if:output:0", &body);
+        gb_function(&b, "Factorial", "n: float", "z: float", "z=if:output:0", &body);
         gb_f32(&b, "five", 5);
-        gb_call(&b, "result", "Fact", "five", 1);
+        gb_call(&b, "result", "Factorial", "five", 1);
         DirectSession *s = open_session(&b, 2);
         assert_float_equal(run_f32(s, "result"), 120, 0);
         direct_session_free(s);

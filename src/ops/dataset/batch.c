@@ -45,6 +45,7 @@ typedef struct BatchDataset {
     int64_t size;
     bool drop_remainder;
     bool fused;     /* with a map: elements must be of one size, the first gives the shape */
+    bool joined;    /* fused as TensorFlow's optimiser does it, not by name */
     int64_t *sizes; /* rebatch: of one batch after the other, over and over */
     int64_t size_count;
     PartialShape *shapes; /* padded: of each component, -1 where the largest counts */
@@ -235,6 +236,7 @@ static void destroy_batch(Dataset *d) {
         .next = next_batch, .destroy = destroy_batch, .joins_map = (with_map)                                         \
     }
 static const DatasetKind batch_kind = BATCH("Batch", true);
+static const DatasetKind lone_batch_kind = BATCH("Batch", false);
 static const DatasetKind parallel_batch_kind = BATCH("ParallelBatch", false);
 static const DatasetKind padded_batch_kind = BATCH("PaddedBatch", false);
 
@@ -255,6 +257,11 @@ Dataset *batch_dataset_new(Dataset *input, int64_t size, bool drop_remainder) {
     return make_batches(&batch_kind, input, size, drop_remainder);
 }
 
+Dataset *batch_dataset_apart(const Dataset *d) {
+    const BatchDataset *b = (const BatchDataset *)d;
+    return d->kind == &batch_kind && b->joined ? make_batches(&lone_batch_kind, d->inputs[0], b->size, b->drop_remainder) : NULL;
+}
+
 static Error *batch_size(KernelContext *k, int i, int64_t *out) {
     Error *err = kernel_int64(k, i, "batch_size", out);
     return !err && *out <= 0 ? error_invalid("Batch size must be greater than zero.") : err;
@@ -268,9 +275,9 @@ static Error *make_batch(KernelContext *k, const DatasetKind *kind) {
     if (!err) err = batch_size(k, 1, &size);
     if (!err && k->input_count > 2) err = kernel_bool(k, k->input_count - 1, "drop_remainder", &drop);
     if (err) return err;
-    Dataset *d = make_batches(kind, in, size, drop);
-    ((BatchDataset *)d)->fused = kind->joins_map && in->kind->is_map; /* as TensorFlow's optimiser makes one of the two */
-    kernel_set_dataset(k, 0, d);
+    BatchDataset *d = (BatchDataset *)make_batches(kind, in, size, drop);
+    d->fused = d->joined = kind->joins_map && in->kind->is_map;
+    kernel_set_dataset(k, 0, &d->base);
     return NULL;
 }
 

@@ -4,8 +4,10 @@
 #include "base/hashmap.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "ops/dataset/batch.h"
 #include "ops/dataset/dataset.h"
 #include "ops/op_list.h"
+#include "proto/wire.h"
 
 const OpDef dataset_choose_ops[] = {
     {"DirectedInterleaveDataset",
@@ -336,6 +338,31 @@ static Error *run_same(KernelContext *k) {
     return err;
 }
 
+/* Whether serialised options leave TensorFlow's optimiser what it does by default. Options: optimization_options=3. OptimizationOptions:
+   apply_default_optimizations=1 map_and_batch_fusion=9. */
+static bool joins_batches(Str options) {
+    WireReader all = wire_reader(options);
+    while (wire_next(&all)) {
+        if (all.field != 3 || all.type != WIRE_BYTES) continue;
+        WireReader r = wire_reader(all.bytes);
+        while (wire_next(&r))
+            if ((r.field == 1 || r.field == 9) && r.type == WIRE_VARINT && r.number == 0) return false;
+    }
+    return true;
+}
+
+static Error *run_options(KernelContext *k) {
+    Dataset *in = NULL, *apart = NULL;
+    Str options = STR("");
+    Error *err = kernel_dataset(k, 0, &in);
+    if (!err) err = node_attr_string(k->node, "serialized_options", &options);
+    if (err) return err;
+    if (!joins_batches(options)) apart = batch_dataset_apart(in);
+    if (!apart) return run_same(k);
+    kernel_set_dataset(k, 0, apart);
+    return NULL;
+}
+
 /* ---- Assert cardinality ---- */
 
 typedef struct AssertDataset {
@@ -409,7 +436,7 @@ const KernelDef dataset_choose_cpu[] = {
     {"UniqueDataset", .run = run_unique},
     {"ExperimentalUniqueDataset", .run = run_unique},
     {"AssertCardinalityDataset", .run = run_assert_cardinality},
-    {"OptionsDataset", .run = run_same},
+    {"OptionsDataset", .run = run_options},
     {"ModelDataset", .run = run_same},
     {"RewriteDataset", .run = run_same},
     {"OptimizeDataset", .run = run_same},

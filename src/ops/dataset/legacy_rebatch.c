@@ -59,7 +59,7 @@ static Error *next_part(DatasetIterator *it, IteratorContext *c, Tensor **out, b
         p->part = 0;
     }
     for (int i = 0; !err && i < n; i++) {
-        int64_t rows = p->batch[i]->shape.dims[0], size = (rows + parts - 1) / parts, from = size * p->part, to = from + size;
+        int64_t rows = p->batch[i]->shape.dims[0], size = rows / parts + (rows % parts != 0), from = size * p->part, to = from + size;
         err = rows_of(p->batch[i], from < rows ? from : rows, to < rows ? to : rows, &out[i]);
     }
     if (!err) p->part++;

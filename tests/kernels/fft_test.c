@@ -1,0 +1,62 @@
+/* fft_test.c: Fourier transforms beside the sums that define them, with every instruction set. */
+#include "kernels/fft.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "kernels/cpu.h"
+#include "unit_test.h"
+
+typedef double _Complex Complex;
+
+enum { MOST = 1100 };
+
+static Complex number(int64_t i) {
+    return __builtin_complex(sin(1.3 * (double)i + 0.2), cos(2.7 * (double)(i * i % 1000)));
+}
+
+/* Element k of the transform of n numbers. */
+static Complex sum_of(int64_t n, int64_t k, bool inverse) {
+    Complex sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double angle = 2 * 3.14159265358979323846 * (double)(i * k % n) / (double)n;
+        sum += number(i) * __builtin_complex(cos(angle), inverse ? sin(angle) : -sin(angle));
+    }
+    return sum;
+}
+
+static void check_length(int64_t n, bool inverse) {
+    Complex first[MOST], data[MOST];
+    FftPlan *plan = fft_plan_new(n);
+    assert_non_null(plan);
+    assert_int_equal(fft_plan_length(plan), n);
+    Complex *scratch = xmalloc((size_t)fft_plan_scratch(plan) * sizeof *scratch);
+    for (int level = 0; level < CPU_LEVELS; level++) {
+        cpu_limit((CpuLevel)level);
+        for (int64_t i = 0; i < n; i++) data[i] = number(i);
+        fft_run(plan, inverse, data, scratch);
+        if (level == 0) memcpy(first, data, (size_t)n * sizeof *first);
+        assert_memory_equal(data, first, (size_t)n * sizeof *first);
+    }
+    cpu_limit(CPU_AVX512);
+    for (int64_t k = 0; k < n; k += n < 100 ? 1 : 7) assert_true(cabs(first[k] - sum_of(n, k, inverse)) < 1e-10 * (double)n);
+    free(scratch);
+    fft_plan_free(plan);
+}
+
+/* All small lengths; powers, lengths of many factors, primes with a pass of their own (47) and by way of a longer transform (53, 997). */
+static void transforms_are_the_sums_that_define_them(void **state) {
+    (void)state;
+    static const int64_t longer[] = {81, 94, 97, 106, 120, 125, 128, 210, 256, 343, 512, 720, 997, 1000, 1024, 1081};
+    for (int inverse = 0; inverse < 2; inverse++) {
+        for (int64_t n = 1; n <= 64; n++) check_length(n, inverse);
+        for (size_t i = 0; i < sizeof longer / sizeof longer[0]; i++) check_length(longer[i], inverse);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(transforms_are_the_sums_that_define_them)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
