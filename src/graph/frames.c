@@ -106,7 +106,7 @@ static Error *walk(const Graph *g, FrameMap *m, const int *offsets, const int *t
             }
         }
     }
-    if (tail < g->node_count) return error_invalid("Graph is invalid: %d nodes cannot be reached", g->node_count - tail);
+    if (tail < g->node_count) return error_invalid("Graph is invalid: %d nodes cannot be reached, they are in a cycle or behind one", g->node_count - tail);
     return NULL;
 }
 

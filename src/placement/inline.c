@@ -159,7 +159,7 @@ static Error *join_effects(Lowerer *l, const Call *c, Node **out) {
     const Graph *g = c->body->graph;
     Ran r = {0};
     Error *err = frame_map_build(g, &r.frames);
-    if (err) return err;
+    if (err) return error_wrap(err, "the body of {{node %.*s}}", STR_ARG(c->caller->name));
     r.triggers = xcalloc((size_t)r.frames.frame_count, sizeof *r.triggers);
     for (int i = 0; !err && i < g->node_count; i++) {
         Node *ran = NULL;

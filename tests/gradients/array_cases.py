@@ -1,6 +1,8 @@
 """Graphs of ops that move values about."""
 import numpy as np
 import tensorflow.compat.v1 as tf
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+from tensorflow.python.ops import gen_debug_ops
 
 from gradient_case import case, floats, values
 
@@ -10,6 +12,12 @@ def passing():
     x = floats(2, 3)
     return [tf.identity(x), tf.identity_n([x, x * 2])[1], tf.debugging.check_numerics(x, "x"), tf.ensure_shape(x, [2, 3]), tf.raw_ops.CheckNumericsV2(tensor=x, message="v2"),
             tf.raw_ops.Print(input=x, data=[x], message="", first_n=0, summarize=1)], [x]
+
+
+@case()
+def marked():
+    x = floats(2, 3)
+    return [gen_debug_ops.debug_identity_v2(x), gen_xla_ops.xla_sharding(x, sharding="")], [x]
 
 
 @case()
