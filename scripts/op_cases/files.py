@@ -1,7 +1,6 @@
 """Files, readers, examples, summaries, image files."""
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.framework import attr_value_pb2
 
 from .table import Call, cases, program
 
@@ -32,18 +31,6 @@ def file_settings(p):
     p.run(feeds={a: text(b"file"), b: text(b"k"), c: text(b"v")}, targets=[configure])
     p.run(feeds={a: np.array([b"file"], object), b: text(b"k"), c: text(b"v")}, targets=[configure])
     p.run(feeds={a: text(b"file"), b: text(b"k"), c: np.array([b"v"], object)}, targets=[configure])
-
-
-@program("DumpTensor", types=["float32", "string"])
-def no_dump(p):
-    """Attributes hold no place for temporary files: tests/interop/client_files_test.py writes some."""
-    def attr(**value):
-        return attr_value_pb2.AttrValue(**value)
-    x = p.placeholder("x")
-    dump = p.graph.create_op("DumpTensor", [x], [], attrs={
-        "log_dir_path": attr(s=b"/none"), "file_name": attr(s=b"one"), "T": attr(type=p.dtype.as_datatype_enum), "enabled": attr(b=False),
-        "func_name": attr(s=b"f"), "node_name": attr(s=b"n")}, name="dump")
-    p.run(feeds={x: p.values((2, 3))}, targets=[dump])
 
 
 def make_files(p):

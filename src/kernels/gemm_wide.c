@@ -45,7 +45,7 @@ enum { GEMM_WORK = 1 << 20, GEMM_SMALL = 1 << 12 }; /* products that pay for ano
 #define PARTS 2
 #define REAL(v) creal(v)
 #define IMAG(v) cimag(v)
-#define MAKE(re, im) CMPLX(re, im)
+#define MAKE(re, im) __builtin_complex(re, im)
 #define S double _Complex
 #define NAME(f) f##_c128
 #include "kernels/gemm_wide.inc"
@@ -59,7 +59,7 @@ enum { GEMM_WORK = 1 << 20, GEMM_SMALL = 1 << 12 }; /* products that pay for ano
 
 #define REAL(v) crealf(v)
 #define IMAG(v) cimagf(v)
-#define MAKE(re, im) CMPLXF(re, im)
+#define MAKE(re, im) __builtin_complex(re, im)
 #define ADD_TILE CPU_PICK(add_tile_f32)
 #define S float _Complex
 #define T float

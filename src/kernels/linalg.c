@@ -10,7 +10,7 @@
 
 /* Without the search for infinities in what is not a number that C has for it. */
 static inline Complex times(Complex x, Complex y) {
-    return CMPLX(creal(x) * creal(y) - cimag(x) * cimag(y), creal(x) * cimag(y) + cimag(x) * creal(y));
+    return __builtin_complex(creal(x) * creal(y) - cimag(x) * cimag(y), creal(x) * cimag(y) + cimag(x) * creal(y));
 }
 
 #define T double

@@ -1,14 +1,10 @@
-/* debug_events.c: DebugIdentityV2, DebugNumericSummaryV2, DumpTensor: values on their way, as tfdbg v2 asks for them. */
+/* debug_events.c: DebugIdentityV2, DebugNumericSummaryV2: values on their way, as tfdbg v2 asks for them. */
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/file.h"
-#include "base/memory.h"
-#include "io/record.h"
 #include "ops/elements.h"
 #include "ops/op_list.h"
 #include "ops/sampling.h"
-#include "tensor/tensor_proto.h"
 
 const OpDef debug_events_ops[] = {
     {"DebugIdentityV2", "input: T -> output: T",
@@ -17,8 +13,6 @@ const OpDef debug_events_ops[] = {
      OP_STATEFUL},
     {"DebugNumericSummaryV2", "input: T -> output: output_dtype",
      "output_dtype: {float, double} = float; T: type; tensor_debug_mode: int = -1; tensor_id: int = -1", 0},
-    {"DumpTensor", "tensor_data: T ->",
-     "log_dir_path: string; file_name: string; T: type; enabled: bool; func_name: string; node_name: string", OP_STATEFUL},
     {0},
 };
 
@@ -111,49 +105,6 @@ static Error *run_summary(KernelContext *k) {
     return NULL;
 }
 
-/* ---- DumpTensor ---- */
-
-typedef struct DumpState {
-    bool enabled;
-    char *dir, *path;
-} DumpState;
-
-static Error *init_dump(const Node *node, void *state) {
-    DumpState *s = state;
-    Str dir = STR(""), name = STR("");
-    Error *err = node_attr_bool(node, "enabled", &s->enabled);
-    if (!err) err = node_attr_string(node, "log_dir_path", &dir);
-    if (!err) err = node_attr_string(node, "file_name", &name);
-    if (err) return err;
-    s->dir = str_dup(dir);
-    s->path = xasprintf("%s/%.*s", s->dir, STR_ARG(name));
-    return NULL;
-}
-
-static void clear_dump(void *state) {
-    DumpState *s = state;
-    free(s->dir);
-    free(s->path);
-}
-
-/* One record, a TensorProto. */
-static Error *run_dump(KernelContext *k) {
-    const DumpState *s = k->state;
-    if (!s->enabled) return NULL;
-    RecordWriter *w = NULL;
-    StrBuf proto = {0};
-    Error *err = file_system_local.make_dir(s->dir);
-    if (!err) err = record_writer_open(&file_system_local, s->path, COMPRESSION_ZLIB, false, &w);
-    if (!err) {
-        tensor_proto_encode(k->in[0], &proto);
-        err = record_writer_add(w, strbuf_str(&proto));
-    }
-    if (!err) err = record_writer_finish(w);
-    record_writer_close(w);
-    strbuf_clear(&proto);
-    return err;
-}
-
 #define NUMBERS(run)                                                                                                                               \
     [DT_HALF] = run, [DT_BFLOAT16] = run, [DT_FLOAT] = run, [DT_DOUBLE] = run, [DT_BOOL] = run, [DT_INT8] = run, [DT_INT16] = run, [DT_INT32] = run, \
     [DT_INT64] = run, [DT_UINT8] = run, [DT_UINT16] = run, [DT_UINT32] = run, [DT_UINT64] = run
@@ -161,6 +112,5 @@ static Error *run_dump(KernelContext *k) {
 const KernelDef debug_events_cpu[] = {
     {"DebugIdentityV2", .run = run_identity, .init = check_urls},
     {"DebugNumericSummaryV2", .by_type = {NUMBERS(run_summary)}, .state_size = sizeof(SummaryState), .init = init_summary},
-    {"DumpTensor", .run = run_dump, .state_size = sizeof(DumpState), .init = init_dump, .clear = clear_dump},
     {0},
 };

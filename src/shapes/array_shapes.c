@@ -520,7 +520,6 @@ const ShapeRow array_rules[] = {
     {"DebugIdentityV2", rule_same, 0},
     {"DebugIdentityV3", rule_same, 0},
     {"DebugNumericSummaryV2", rule_unknown, 0},
-    {"DumpTensor", rule_unknown, 0},
     {"IdentityN", rule_identity, 0},
     {"InvertPermutation", 0, "[n] -> [n]"},
     {"LinSpace", lin_space, 0},

@@ -4,7 +4,6 @@ import os
 
 import numpy as np
 import tensorflow.compat.v1 as tf
-from tensorflow.core.framework import attr_value_pb2, tensor_pb2
 
 from client_programs import program
 
@@ -207,22 +206,6 @@ def test_files(p):
     p.run(tf.decode_csv(tf.constant(['1,2.5,"a,b"', "3,,c"]), [[0], [0.5], [""]]))
     p.run(tf.decode_csv(tf.constant(["1,2"]), [[0], [0.5], [""]]))
     p.run(tf.decode_csv(tf.constant(["x,2,3"]), [[0], [0.5], [""]]))
-
-
-@program("v1")
-def test_tensors_dumped_to_files(p):
-    folder = os.path.join(p.folder, "dumps")
-    dumps = []
-    for name, x in ("floats", tf.constant([[1.0, -2.5]])), ("strings", tf.constant(["a", ""])):
-        texts = {"log_dir_path": folder, "file_name": name, "func_name": "f", "node_name": "n"}
-        attrs = {key: attr_value_pb2.AttrValue(s=text.encode()) for key, text in texts.items()}
-        attrs.update(T=attr_value_pb2.AttrValue(type=x.dtype.as_datatype_enum), enabled=attr_value_pb2.AttrValue(b=True))
-        dumps.append(tf.get_default_graph().create_op("DumpTensor", [x], [], attrs=attrs))
-    p.run(dumps)
-    p.session.close()  # TensorFlow writes the last of it then
-    for name in "floats", "strings":
-        records = tf.io.tf_record_iterator(os.path.join(folder, name), tf.io.TFRecordOptions(compression_type="ZLIB"))
-        p.record([str(tensor_pb2.TensorProto.FromString(r)) for r in records])
 
 
 @program(*BOTH)
