@@ -19,6 +19,11 @@ import numpy as np  # noqa: E402
 import tensorflow.compat.v1 as tf  # noqa: E402
 from tensorflow.core.protobuf import cluster_pb2, tensor_bundle_pb2  # noqa: E402
 
+import op_cases  # noqa: E402
+
+op_cases.load()
+from op_cases import image as image_cases  # noqa: E402
+
 tf.disable_eager_execution()
 
 
@@ -130,6 +135,9 @@ def images():
         put("image", "jpeg_crop", s.run(tf.io.encode_jpeg(np.resize(pixels, (8, 6, 1)))), 128)
     gif = b"GIF89a\x02\x00\x02\x00\x91\x00\x00\xff\xff\xff\xff\x00\x00\x00\xff\x00\x00\x00\xff,\x00\x00\x00\x00\x02\x00\x02\x00\x00\x02\x03D\x02\x05\x00;"
     put("image", "gif", gif, 0)
+    for name, data in image_cases.WEBP.items():
+        put("image", "webp_%s" % name, data, 0)
+    put("image", "webp_frames", image_cases.animated([image_cases.WEBP["rgba"], image_cases.WEBP["rgb"]]), 1)
     put("image", "gif_frames", gif[:-1] + gif[gif.index(b","):], 1)
     for bits, size in ((24, 8 * 4), (32, 8 * 4), (8, 4 * 4)):
         row = (8 * bits // 8 + 3) // 4 * 4

@@ -6,6 +6,8 @@
 
 #include "io/image.h"
 
+enum { MOST_CANVAS = 1 << 26 }; /* pixels of an animation; the decoder keeps two canvases */
+
 static Error *decode_still(Str file, Image *out) {
     Error *err = image_alloc(out);
     if (err) return err;
@@ -41,6 +43,7 @@ static Error *decode_animation(Str file, bool all_frames, Image *out) {
     WebPAnimDecoderOptions options;
     WebPAnimInfo info;
     WebPData data = {(const uint8_t *)file.ptr, file.len};
+    if (out->height * out->width > MOST_CANVAS) return error_invalid("An animation of %lld x %lld pixels is too large", (long long)out->height, (long long)out->width);
     if (!WebPAnimDecoderOptionsInit(&options)) return error_internal("libwebp is not the one Rill was made for");
     options.color_mode = MODE_RGBA;
     WebPAnimDecoder *decoder = WebPAnimDecoderNew(&data, &options);

@@ -1,4 +1,4 @@
-/* image_fuzz.c: PNG, JPEG, GIF and BMP files. */
+/* image_fuzz.c: PNG, JPEG, GIF, BMP and WebP files. */
 #include "fuzz_target.h"
 #include "io/image.h"
 
@@ -27,6 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     case IMAGE_PNG: error_free(image_decode_png(file, (int)(choice % 5), choice & 8 ? 2 : 1, &image)); break;
     case IMAGE_GIF: error_free(image_decode_gif(file, choice & 1, &image)); break;
     case IMAGE_BMP: error_free(image_decode_bmp(file, (int)(choice % 5), &image)); break;
+    case IMAGE_WEBP: error_free(image_decode_webp(file, choice & 2 ? 3 : 0, choice & 1, &image)); break;
     case IMAGE_JPEG: decode_jpeg(file, choice); break;
     case IMAGE_UNKNOWN: break;
     }
