@@ -533,3 +533,15 @@ def misfits(P_):
          "FakeQuantWithMinMaxArgsGradient QuantizeV2")
 def quantised_values_that_do_not_fit(p):
     p.run_each(misfits)
+
+
+@program("Equal NotEqual")
+def quantised_values_are_compared(p):
+    calls = []
+    for plain, held in ((tf.int8, tf.qint8), (tf.uint8, tf.quint8), (tf.int32, tf.qint32)):
+        x, y = p.placeholder(plain.name + "_x", plain), p.placeholder(plain.name + "_y", plain)
+        a, b = tf.bitcast(x, held), tf.bitcast(y, held)
+        calls.append((x, y, [tf.raw_ops.Equal(x=a, y=b), tf.raw_ops.NotEqual(x=a, y=b)]))
+    for x, y, fetches in calls:
+        for other in ([1, 2, 1], [3], [[1], [2]], [1, 2]):
+            p.run(fetches, {x: np.array([[1, 2, 3], [3, 2, 1]], x.dtype.as_numpy_dtype), y: np.array(other, y.dtype.as_numpy_dtype)})

@@ -249,11 +249,14 @@ static Error *clip_run(KernelContext *k, TernaryLoop *loop) {
 #include "kernels/each_float.inc"
 #include "kernels/each_signed.inc"
 #include "kernels/each_unsigned.inc"
+#undef BODY
+#define BODY "ops/clip_complex.inc"
+#include "kernels/each_complex.inc"
 
 const KernelDef select_cpu[] = {
     {"Select", .run = select_v1, .flags = KERNEL_ELEMENTWISE},
     {"SelectV2", .run = select_v2, .flags = KERNEL_ELEMENTWISE},
     {"Where", .by_type = {NUMBER_TYPES(where), [DT_BOOL] = where_bool}},
-    {"ClipByValue", .by_type = {REAL_TYPES(clip)}, .flags = KERNEL_ELEMENTWISE},
+    {"ClipByValue", .by_type = {NUMBER_TYPES(clip)}, .flags = KERNEL_ELEMENTWISE},
     {0},
 };
