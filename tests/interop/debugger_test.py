@@ -1,18 +1,16 @@
 """TensorFlow's debugger over a Rill task: TensorFlow's own tests of it, and sessions that are debugged over several tasks, Rill's and TensorFlow's."""
-import contextlib
 import os
 
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from tensorflow.python.client import session as session_module
 from tensorflow.python.debug.lib import debug_data, debug_utils, session_debug_testlib
 from tensorflow.python.debug.wrappers import dumping_wrapper
 
 import training
-from cluster_process import Cluster
+from own_tests import local_task, names_of_tests, run_case  # noqa: F401 (a fixture)
 
-TESTS = sorted(name for name in dir(session_debug_testlib.SessionDebugTestBase) if name.startswith("test") and name != "test_session")
+TESTS = names_of_tests(session_debug_testlib.SessionDebugTestBase)
 
 
 class DebuggedTests(session_debug_testlib.SessionDebugTestBase):
@@ -29,38 +27,9 @@ del session_debug_testlib.SessionDebugTestBase  # not to be collected by itself
 DebuggedTests.__test__ = False
 
 
-@pytest.fixture(scope="module")
-def local_task():
-    """A task called as TensorFlow calls the process of a session of its own."""
-    cluster = Cluster({"localhost": 1})
-    yield cluster.target("localhost", 0)
-    cluster.kill()
-    assert "Sanitizer" not in cluster.log and "runtime error:" not in cluster.log, cluster.log
-
-
-@contextlib.contextmanager
-def sessions_on(target):
-    """Sessions that name no target are of that one."""
-    original = session_module.BaseSession.__init__
-
-    def init(self, own="", graph=None, config=None):
-        original(self, own or target, graph, config)
-
-    session_module.BaseSession.__init__ = init
-    try:
-        yield
-    finally:
-        session_module.BaseSession.__init__ = original
-
-
 @pytest.mark.parametrize("name", TESTS)
 def test_tensorflows_own_test(local_task, name):
-    tf.Session.reset(local_task)
-    DebuggedTests.setUpClass()
-    case = DebuggedTests(name)
-    with sessions_on(local_task):
-        result = case.run()
-    assert result.wasSuccessful(), "\n".join(text for _, text in result.errors + result.failures)
+    run_case(DebuggedTests, name, local_task)
 
 
 def watched_run(target, graph, fetch, feeds, folder, **more):
