@@ -1,8 +1,11 @@
 /* fake_quant.c: FakeQuantWithMinMax*, QuantizeAndDequantize*: floats rounded as quantization would; gradients. */
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+#include "kernels/fake_quant.h"
 #include "ops/elements.h"
 #include "ops/elementwise.h"
 #include "ops/op_list.h"
@@ -121,18 +124,72 @@ static Nudged fake_range(const KernelContext *k, int first, int64_t channel) {
     return nudge(st, tensor_f32(k->in[first])[channel], tensor_f32(k->in[first + 1])[channel]);
 }
 
+/* ---- Whole tensors ---- */
+
+typedef struct FakeJob {
+    FakeQuantColumns columns;
+    float *memory; /* of the columns */
+    const float *x, *dz;
+    float *z;
+    double *below, *above; /* for each block of rows and column */
+    int64_t count, block;  /* numbers in all, and in a block: whole rows */
+} FakeJob;
+
+/* false: a range that is empty or not finite, whose numbers are rounded one by one. */
+static bool fake_columns(const KernelContext *k, int first, int64_t channels, FakeJob *job) {
+    float *m = xmalloc((size_t)channels * 5 * sizeof *m);
+    job->memory = m;
+    job->columns = (FakeQuantColumns){channels, m, m + channels, m + 2 * channels, m + 3 * channels, m + 4 * channels};
+    for (int64_t c = 0; c < channels; c++, m++) {
+        const Nudged n = fake_range(k, first, c);
+        const float inverse = 1 / n.scale;
+        m[0] = n.low, m[channels] = n.high, m[2 * channels] = inverse, m[3 * channels] = floorf(-n.low * inverse + 0.5f), m[4 * channels] = n.scale;
+        if (n.empty || !isfinite(n.low) || !isfinite(n.high) || !isfinite(inverse) || !isfinite(n.scale)) return false;
+    }
+    const int64_t all = job->count / channels, few = (16384 + channels - 1) / channels, share = (all + 63) / 64; /* 64 blocks at most, each with sums of its own */
+    job->block = (few > share ? few : share) * channels;
+    return true;
+}
+
+static void fake_blocks(void *arg, int64_t begin, int64_t end) {
+    const FakeJob *job = arg;
+    for (int64_t b = begin; b < end; b++) {
+        const int64_t at = b * job->block, n = job->count - at < job->block ? job->count - at : job->block;
+        if (job->dz)
+            fake_quant_backward(&job->columns, job->dz + at, job->x + at, job->z + at, n, job->below + b * job->columns.count, job->above + b * job->columns.count);
+        else
+            fake_quant_round(&job->columns, job->x + at, job->z + at, n);
+    }
+}
+
 static Error *fake(KernelContext *k) {
     int64_t channels;
     Error *err = fake_ranges(k, 1, &channels);
     if (err) return err;
     const Tensor *x = k->in[0];
     Tensor *z = kernel_output(k, 0, &x->shape);
-    if (!z) return NULL;
-    for (int64_t c = 0; c < channels; c++) {
-        const Nudged n = fake_range(k, 1, c);
-        for (int64_t i = c; i < x->count; i += channels) tensor_f32(z)[i] = fake_one(&n, tensor_f32(x)[i]);
+    if (!z || x->count == 0) return NULL;
+    FakeJob job = {.x = tensor_f32(x), .z = tensor_f32(z), .count = x->count};
+    if (fake_columns(k, 1, channels, &job)) {
+        threadpool_parallel_for(k->pool, (x->count + job.block - 1) / job.block, 1, fake_blocks, &job);
+    } else {
+        for (int64_t c = 0; c < channels; c++) {
+            const Nudged n = fake_range(k, 1, c);
+            for (int64_t i = c; i < x->count; i += channels) job.z[i] = fake_one(&n, job.x[i]);
+        }
     }
+    free(job.memory);
     return NULL;
+}
+
+static void fake_grad_column(const Nudged *n, const FakeJob *job, int64_t column, int64_t channels, double *below, double *above) {
+    for (int64_t i = column; i < job->count; i += channels) {
+        const float v = job->x[i], g = job->dz[i];
+        const bool inside = n->empty || (v >= n->low && v <= n->high);
+        job->z[i] = inside ? g : 0;
+        if (!n->empty && v < n->low) *below += (double)g;
+        if (!n->empty && v > n->high) *above += (double)g;
+    }
 }
 
 /* Inputs: gradients, inputs and perhaps the range, which then has gradients too: those of what lies beyond its ends. */
@@ -152,19 +209,24 @@ static Error *fake_grad(KernelContext *k) {
         d_high = kernel_output(k, 2, &k->in[3]->shape);
         if (!d_low || !d_high) return NULL;
     }
-    for (int64_t c = 0; dx && c < channels; c++) {
-        const Nudged n = fake_range(k, 2, c);
+    if (!dx || channels == 0) return NULL;
+    FakeJob job = {.x = tensor_f32(x), .dz = tensor_f32(dz), .z = tensor_f32(dx), .count = x->count};
+    const bool whole = fake_columns(k, 2, channels, &job);
+    const int64_t blocks = whole ? (x->count + job.block - 1) / job.block : 0, sums = (blocks + 1) * channels;
+    job.below = xcalloc((size_t)sums, sizeof *job.below);
+    job.above = xcalloc((size_t)sums, sizeof *job.above);
+    if (blocks) threadpool_parallel_for(k->pool, blocks, 1, fake_blocks, &job);
+    for (int64_t c = 0; c < channels; c++) {
         double below = 0, above = 0;
-        for (int64_t i = c; i < x->count; i += channels) {
-            const float v = tensor_f32(x)[i], g = tensor_f32(dz)[i];
-            const bool inside = n.empty || (v >= n.low && v <= n.high);
-            tensor_f32(dx)[i] = inside ? g : 0;
-            if (!n.empty && v < n.low) below += (double)g;
-            if (!n.empty && v > n.high) above += (double)g;
-        }
+        const Nudged n = fake_range(k, 2, c);
+        if (!whole) fake_grad_column(&n, &job, c, channels, &below, &above);
+        for (int64_t b = 0; b < blocks; b++) below += job.below[b * channels + c], above += job.above[b * channels + c];
         if (d_low) tensor_f32(d_low)[c] = (float)below;
         if (d_low) tensor_f32(d_high)[c] = (float)above;
     }
+    free(job.memory);
+    free(job.below);
+    free(job.above);
     return NULL;
 }
 
