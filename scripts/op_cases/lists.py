@@ -118,6 +118,22 @@ def tensor_list_elements_that_are_not_set(p):
         p.run([both.tensor, both.lengths], {x: p.values((2, 2)), n: np.array(leading, np.int64)})
 
 
+@program("TensorListConcatLists TensorListFromTensor TensorListStack")
+def batches_of_tensor_lists(p):
+    x, y = p.placeholder("x"), p.placeholder("y")
+    of = lambda t, shape=(): raw.TensorListFromTensor(tensor=t, element_shape=tf.constant(shape, tf.int32))
+    join = lambda a, b: raw.TensorListConcatLists(input_a=tf.stack(a), input_b=tf.stack(b), element_dtype=tf.float32)
+    stack = lambda h: raw.TensorListStack(input_handle=h, element_shape=-1, element_dtype=tf.float32)
+    joined = join([of(x), of(y)], [of(y), of(x)])
+    hidden = lambda h: raw.PlaceholderWithDefault(input=h, shape=None)
+    uneven = raw.TensorListConcatLists(input_a=hidden(tf.stack([of(x), of(x)])), input_b=hidden(tf.stack([of(y)])), element_dtype=tf.float32)
+    shapes = raw.TensorListConcatLists(input_a=hidden(of(x)), input_b=hidden(of(x[None], (3,))), element_dtype=tf.float32)
+    types = raw.TensorListConcatLists(input_a=hidden(of(x)), input_b=hidden(of(tf.cast(x, tf.int32))), element_dtype=tf.float32)
+    cases = [stack(joined[0]), stack(joined[1])], [stack(hidden(uneven)[0])], [stack(shapes)], [stack(types)]
+    for fetches in cases:
+        p.run(fetches, {x: p.values((3,)), y: p.values((2,))})
+
+
 @program("EmptyTensorList TensorListPushBack TensorListPushBackBatch TensorListReserve TensorListResize TensorListSplit TensorListScatter TensorListScatterV2 "
          "TensorListScatterIntoExistingList TensorListFromTensor TensorListStack AddN")
 def tensor_lists_that_are_wrong(p):

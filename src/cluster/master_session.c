@@ -60,7 +60,7 @@ const Pb__DeviceAttributes *master_session_device(const MasterSession *s, int i)
 
 static Error *lower_and_place(MasterSession *s, Graph **out) {
     Graph *lowered = NULL;
-    Error *err = graph_lower_for(s->source, s->tasks.placer, s->tasks.device_count, &lowered);
+    Error *err = graph_lower_for(s->source, s->tasks.placer, s->tasks.device_count, s->keeps_control_flow, &lowered);
     PlacerOptions options = {.devices = s->tasks.placer, .device_count = s->tasks.device_count, .soft = s->soft_placement, .fixed = &s->fixed};
     if (!err) err = graph_place(lowered, &options);
     if (err)
@@ -113,6 +113,7 @@ Error *master_session_open(Master *m, Str handle, Str graph_def, const Pb__Confi
     s->handle = str_dup(handle);
     s->soft_placement = config && config->allow_soft_placement;
     s->group_leader = xstrdup(config && config->experimental ? config->experimental->collective_group_leader : "");
+    s->keeps_control_flow = config && config->experimental && strcmp(config->experimental->executor_type, "SINGLE_THREADED_EXECUTOR") == 0;
     s->bfloat16_edges = config && config->graph_options && config->graph_options->enable_bfloat16_sendrecv;
     s->passes = pass_options_read(config ? config->graph_options : NULL);
     if (config && config->graph_options) s->graph_options = copy_graph_options(config->graph_options);

@@ -34,6 +34,7 @@ struct MasterSession {
     char *handle;
     SessionTasks tasks;
     bool soft_placement, bfloat16_edges;
+    bool keeps_control_flow; /* the client asked for an executor that knows no Switch and Merge */
     char *group_leader; /* task that leads the collectives; "": this one */
     PassOptions passes;
     Pb__GraphOptions *graph_options; /* of the client, for the workers; NULL: none */

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "graph/function.h"
+#include "ops/elements.h"
 #include "ops/op_list.h"
 #include "runtime/function_runtime.h"
 #include "runtime/step.h"
@@ -207,7 +208,7 @@ static void body_done(void *arg, Error *err, Tensor **rets, int ret_count) {
     Loop *loop = arg;
     int skip = loop->counting ? 1 : 0;
     if (!err && ret_count != loop->count - skip)
-        err = error_invalid("The body of the loop returned %d values, %d were expected", ret_count, loop->count - skip);
+        err = error_invalid("%s loop body returned %d arguments. Expected: %d", loop->counting ? "For" : "While", ret_count, loop->count - skip);
     for (int i = 0; !err && i < ret_count; i++) {
         if (rets[i]->dtype != loop->vars[i + skip]->dtype) {
             err = error_invalid("The body of the loop returned a %s for a variable of type %s", dtype_name(rets[i]->dtype), dtype_name(loop->vars[i + skip]->dtype));
@@ -228,7 +229,7 @@ static void body_done(void *arg, Error *err, Tensor **rets, int ret_count) {
 static void cond_done(void *arg, Error *err, Tensor **rets, int ret_count) {
     Loop *loop = arg;
     bool yes = false;
-    if (!err && ret_count != 1) err = error_invalid("The condition of the loop returned %d values", ret_count);
+    if (!err && ret_count != 1) err = error_invalid("Expected a single scalar return value from WhileOp cond, got %d tensors.", ret_count);
     if (!err) err = truth(rets[0], &yes);
     if (err || !yes)
         loop_end(loop, err);
@@ -266,9 +267,14 @@ static Error *run_while(KernelContext *k) {
 }
 
 static Error *run_for(KernelContext *k) {
+    static const char *const names[] = {"start", "limit", "delta"};
     const Functions *f = k->state;
     int64_t start, limit, delta;
-    Error *err = kernel_scalar_int(k, 0, &start);
+    Error *err = NULL;
+    for (int i = 0; !err && i < 3; i++) {
+        if (k->in[i]->shape.rank) err = error_invalid("%s must be a scalar, but %s", names[i], shape_text(&k->in[i]->shape).text);
+    }
+    if (!err) err = kernel_scalar_int(k, 0, &start);
     if (!err) err = kernel_scalar_int(k, 1, &limit);
     if (!err) err = kernel_scalar_int(k, 2, &delta);
     if (!err && !((delta > 0 && start <= limit) || (delta < 0 && start >= limit) || (delta == 0 && start == limit)))

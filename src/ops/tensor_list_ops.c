@@ -202,16 +202,45 @@ static Error *run_split(KernelContext *k) {
     return err;
 }
 
-static Error *run_concat_lists(KernelContext *k) {
-    TensorList *a = NULL, *b = NULL, *out = NULL;
-    Error *err = kernel_list(k, 0, element_type(k), &a);
-    if (!err) err = kernel_list(k, 1, element_type(k), &b);
-    if (!err) err = kernel_list_output(k, 0, 0, &out);
-    if (err) return err;
-    int64_t before = out->count, more = b->count;
-    tensor_list_resize(out, before + more);
-    for (int64_t i = 0; i < more; i++) tensor_list_set(out, before + i, b->items[i]);
+/* A list that shares the elements of this one. */
+static TensorList *copy_list(const TensorList *from) {
+    TensorList *list = tensor_list_new(from->dtype, &from->shape, from->max_count);
+    tensor_list_resize(list, from->count);
+    for (int64_t i = 0; i < from->count; i++) tensor_list_set(list, i, from->items[i]);
+    return list;
+}
+
+/* List `i` of a tensor of lists, which must be of the type the node says. */
+static Error *nth_list(KernelContext *k, const Tensor *lists, const char *name, int64_t i, const TensorList **out) {
+    const Variant *v = &tensor_variants(lists)[i];
+    if (v->type != &tensor_list_type) return error_invalid("%s is not a TensorList at index %lld", name, (long long)i);
+    const TensorList *list = v->object;
+    if (list->dtype != element_type(k))
+        return error_invalid("%s[%lld].dtype != element_dtype.  Saw: %s vs. %s", name, (long long)i, dtype_name(list->dtype), dtype_name(element_type(k)));
+    *out = list;
     return NULL;
+}
+
+static Error *run_concat_lists(KernelContext *k) {
+    const Tensor *a = k->in[0], *b = k->in[1];
+    if (!shape_eq(&a->shape, &b->shape))
+        return error_invalid("Incompatible input TensorList tensor shapes: %s vs. %s", shape_text(&a->shape).text, shape_text(&b->shape).text);
+    Tensor *out = kernel_output(k, 0, &a->shape);
+    Error *err = NULL;
+    for (int64_t i = 0; out && !err && i < a->count; i++) {
+        const TensorList *first = NULL, *second = NULL;
+        err = nth_list(k, a, "input_a", i, &first);
+        if (!err) err = nth_list(k, b, "input_b", i, &second);
+        if (!err && !shape_eq(&first->shape, &second->shape))
+            err = error_invalid("input_a and input_b TensorList element shapes are not identical at index %lld.  Saw %s vs. %s", (long long)i,
+                                shape_text(&first->shape).text, shape_text(&second->shape).text);
+        if (err) return err;
+        TensorList *list = copy_list(first);
+        tensor_list_resize(list, first->count + second->count);
+        for (int64_t j = 0; j < second->count; j++) tensor_list_set(list, first->count + j, second->items[j]);
+        tensor_variants(out)[i] = (Variant){&tensor_list_type, list};
+    }
+    return err;
 }
 
 /* ---- Changing lists ---- */
@@ -244,9 +273,7 @@ static Error *run_push_back_batch(KernelContext *k) {
         if (v->type != &tensor_list_type) return error_invalid("Input handle at index %lld is not a list", (long long)i);
         const TensorList *from = v->object;
         if (from->dtype != t->dtype) return error_invalid("Invalid data type at index %lld: %s, list has %s", (long long)i, dtype_name(t->dtype), dtype_name(from->dtype));
-        TensorList *list = tensor_list_new(from->dtype, &from->shape, from->max_count);
-        tensor_list_resize(list, from->count);
-        for (int64_t j = 0; j < from->count; j++) tensor_list_set(list, j, from->items[j]);
+        TensorList *list = copy_list(from);
         tensor_variants(out)[i] = (Variant){&tensor_list_type, list};
         Tensor *row = NULL;
         char where[48];

@@ -114,8 +114,8 @@ Error *graph_lower(const Graph *g, Graph **out) {
     return lower(g, (Lowerer){0}, out);
 }
 
-Error *graph_lower_for(const Graph *g, const PlacerDevice *devices, int device_count, Graph **out) {
-    return lower(g, (Lowerer){.devices = devices, .device_count = device_count}, out);
+Error *graph_lower_for(const Graph *g, const PlacerDevice *devices, int device_count, bool calls_only, Graph **out) {
+    return lower(g, (Lowerer){.devices = devices, .device_count = device_count, .calls_only = calls_only}, out);
 }
 
 Error *graph_lower_all(const Graph *g, int nesting, Graph **out) {

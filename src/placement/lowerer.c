@@ -20,7 +20,7 @@ Functional lowerer_kind(const Lowerer *l, const Node *n) {
     if (keeps_gradient(l, n)) return NOT_FUNCTIONAL;
     if (node_is(n, "PartitionedCall") || node_is(n, "StatefulPartitionedCall") || node_is(n, "SymbolicGradient")) return CALL;
     if (node_is(n, "RemoteCall")) return l->device_count ? REMOTE_CALL : NOT_FUNCTIONAL;
-    bool lower = l->all || wants_lowering(n);
+    bool lower = l->all || (!l->calls_only && wants_lowering(n));
     if (node_is(n, "If") || node_is(n, "StatelessIf")) return lower && n->input_types[0] == DT_BOOL ? IF : NOT_FUNCTIONAL;
     if (node_is(n, "Case") || node_is(n, "StatelessCase")) return lower ? CASE : NOT_FUNCTIONAL;
     if (node_is(n, "While") || node_is(n, "StatelessWhile")) return lower ? WHILE : NOT_FUNCTIONAL;

@@ -26,6 +26,7 @@ typedef struct Lowerer {
     size_t replaced_count, replaced_capacity;
     int body_count;    /* inlined so far */
     bool all;          /* If, Case and While are lowered even when the client did not ask for it */
+    bool calls_only;   /* If, Case and While are not lowered even when the client asked for it */
     int nesting;       /* how many gradients this graph is inside of */
     bool has_switches; /* the client's own Switch or Enter nodes: a call may be in a branch without a gate to tell */
 } Lowerer;

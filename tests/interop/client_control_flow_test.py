@@ -508,3 +508,17 @@ def test_a_gradient_after_the_first_run_needs_all_intermediates(p):
     p.run(y)
     text = str(p.attempt(lambda: p.session.run(tf.gradients(y, x))) or p.outcomes[-1].text)
     p.record("Try using tf.compat.v1.experimental.output_all_intermediates(True)." in text)
+
+
+@program("v2")
+def test_an_executor_of_one_thread_keeps_conditions_whole(p):
+    x = tf.placeholder_with_default(2.0, [])
+    y = tf.cond(x > 1.0, lambda: x * 3.0, lambda: x)
+    z = tf.while_loop(lambda v: v < 100.0, lambda v: v * v, [y])
+    for executor in ("", "SINGLE_THREADED_EXECUTOR"):
+        config = tf.ConfigProto()
+        config.experimental.executor_type = executor
+        seen = tf.RunMetadata()
+        with tf.Session(p.target, config=config) as session:
+            p.record(session.run([y, z], options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=seen))
+        p.record(any("switch" in n.node_name for d in seen.step_stats.dev_stats for n in d.node_stats))

@@ -204,6 +204,10 @@ ROWS = {
     "summary of an infinity": lambda p: tf.summary.histogram("h", fed([1, np.inf])),
     "a loop that goes the wrong way": lambda p: functional_ops.For(0, 5, -1, [1.0], function.Defun(tf.int32, tf.float32)(lambda i, x: x)),
     "a loop that does not go": lambda p: functional_ops.For(0, 5, 0, [1.0], function.Defun(tf.int32, tf.float32)(lambda i, x: x)),
+    "a loop from a vector": lambda p: functional_ops.For(fed([0], np.int32), 5, 1, [1.0], function.Defun(tf.int32, tf.float32)(lambda i, x: x)),
+    "a loop of too many results": lambda p: functional_ops.For(0, 5, 1, [1.0], function.Defun(tf.int32, tf.float32)(lambda i, x: (x, x))),
+    "a while of two conditions": lambda p: functional_ops.While(
+        [1.0], function.Defun(tf.float32)(lambda x: (x < 5.0, x)), function.Defun(tf.float32)(lambda x: x)),
     "case of a vector": lambda p: tf.raw_ops.Case(branch_index=fed([0], np.int32), input=[1.0], Tout=[tf.float32], branches=[function.Defun(tf.float32)(lambda x: x)] * 2),
     "momentum of a row that is not there": lambda p: tf.raw_ops.ResourceSparseApplyKerasMomentum(
         var=filled(p), accum=filled(p), lr=0.5, grad=fed([[1, 1]]), indices=fed([9], np.int32), momentum=0.5),
@@ -233,10 +237,17 @@ def test_errors_are_told_in_the_same_words(rill, reference, tmp_path, row):
     assert words(got) == words(expected)
 
 
+def test_a_while_of_too_many_results_counts_them(rill, graph):
+    y = functional_ops.While([1.0], function.Defun(tf.float32)(lambda x: x < 5.0), function.Defun(tf.float32)(lambda x: (x, x)))
+    with tf.Session(rill) as session:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="While loop body returned 2 arguments. Expected: 1"):
+            session.run(y)
+
+
 def test_a_dead_fetch_is_named_in_the_words_of_both_sessions(rill, graph):
     dead, _ = gen_control_flow_ops.switch(1, tf.constant(True))
     with tf.Session(rill) as session:
-        with pytest.raises(tf.errors.OpError, match=r"Switch:0 was not valid.*Retval\[0\] does not have value"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"Switch:0 was not valid.*Retval\[0\] does not have value"):
             session.run(dead)
 
 
