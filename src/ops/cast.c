@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/float16.h"
+#include "ops/cast_small.h"
 #include "ops/elementwise.h"
 #include "ops/op_list.h"
 
@@ -22,26 +23,6 @@ typedef struct CastState {
     bool truncate;
     UnaryLoop *loop; /* NULL: the value stays */
 } CastState;
-
-/* A float that does not fit becomes what an x86 processor makes of it: the least number of the type it is converted in,
- * int32 for small types. */
-INLINE int32_t to_int32(double v) {
-    return v > -2147483649.0 && v < 2147483648.0 ? (int32_t)v : INT32_MIN;
-}
-INLINE int64_t to_int64(double v) {
-    return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MIN;
-}
-INLINE uint32_t to_uint32(double v) {
-    return v > -2147483649.0 && v < 4294967296.0 ? (uint32_t)(int64_t)v : 0x80000000u;
-}
-INLINE uint64_t to_uint64(double v) {
-    if (v >= 0x1p63 && v < 0x1p64) return (uint64_t)v;
-    return (uint64_t)to_int64(v);
-}
-
-INLINE int32_t clamp(int32_t v, int32_t low, int32_t high) {
-    return v < low ? low : v > high ? high : v;
-}
 
 /* A float too large for an int8 or int16 is undefined in TensorFlow: its vector code, which takes LANES elements at a
  * time, saturates, and what remains at the end of a tensor wraps around. So it is here. */
@@ -212,6 +193,7 @@ static Error *cast_init(const Node *node, void *state) {
     if (err || st->from == st->to) return err;
     const DataType from = held_type(st->from), to = held_type(st->to);
     st->loop = from < DT_COUNT && to < DT_COUNT ? loops[from][to] : NULL;
+    if (!st->loop) st->loop = cast_small_loop(from, to);
     if (!st->loop)
         return error_unimplemented("Cast %s to %s is not supported", dtype_name(st->from), dtype_name(st->to));
     return NULL;

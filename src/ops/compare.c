@@ -146,9 +146,10 @@ static Error *near_run(KernelContext *k, BinaryLoop *loop) {
 #include "kernels/each_complex.inc"
 
 #define EQUALITY .state_size = sizeof(EqualState), .init = equal_init, .flags = KERNEL_ELEMENTWISE
-#define ALL_TYPES(f)                                                                                  \
-    NUMBER_TYPES(f), [DT_BOOL] = f##_bool, [DT_STRING] = f##_string, [DT_QINT8] = f##_i8,              \
-    [DT_QUINT8] = f##_u8, [DT_QINT16] = f##_i16, [DT_QUINT16] = f##_u16, [DT_QINT32] = f##_i32
+/* Quantised values are compared as the integers they are. */
+#define ALL_TYPES(f)                                                                                                  \
+    NUMBER_TYPES(f), [DT_BOOL] = f##_bool, [DT_STRING] = f##_string, [DT_QINT8] = f##_i8, [DT_QUINT8] = f##_u8,        \
+                     [DT_QINT16] = f##_i16, [DT_QUINT16] = f##_u16, [DT_QINT32] = f##_i32
 
 const KernelDef compare_cpu[] = {
     {"Equal", .by_type = {ALL_TYPES(equal)}, EQUALITY},

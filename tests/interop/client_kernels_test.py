@@ -52,6 +52,44 @@ test_casts = table({dtype.name: quantized(dtype, held) for dtype, held in (
     (tf.qint8, tf.int8), (tf.quint8, tf.uint8), (tf.qint16, tf.int16), (tf.quint16, tf.uint16), (tf.qint32, tf.int32))})
 
 
+FLOAT8 = (tf.dtypes.experimental.float8_e5m2, tf.dtypes.experimental.float8_e4m3fn)
+
+
+def float8(dtype):
+    """Every value of the type as others, and what others become of it: rounded, too small, too large."""
+    def fetches():
+        x = tf.constant(np.arange(256).astype(np.uint8).view(dtype.as_numpy_dtype))
+        numbers = np.array([1e9, -1e9, np.inf, np.nan, 448, 464, 465, 57344, 61440, 61441, 1e-9, -1e-9, 0.0014, 17, 19, 1.0625, 7.6e-6, -0.0])
+        there = [tf.cast(x, to) for to in (tf.float64, tf.float32, tf.float16, tf.bfloat16, tf.int8, tf.uint16, tf.int32, tf.bool, tf.complex64)]
+        back = [tf.cast(tf.cast(tf.constant(numbers, source), dtype), tf.float64) for source in (tf.float64, tf.float32, tf.float16, tf.bfloat16)]
+        return there + back + [tf.cast(tf.cast(x, other), tf.float32) for other in FLOAT8]
+    return fetches
+
+
+def int4(dtype):
+    """Of an integer the lowest four bits stay."""
+    def fetches():
+        sources = (tf.int8, tf.uint8, tf.int16, tf.uint16, tf.int32, tf.uint32, tf.int64, tf.uint64)
+        small = [tf.cast(tf.cast(tf.constant([0, 3, 9, 15, 16, 100, -6, -100], tf.int64), source), dtype) for source in sources]
+        return [tf.cast(v, source) for v, source in zip(small, sources)]
+    return fetches
+
+
+test_small_casts = table({
+    **{dtype.name: float8(dtype) for dtype in FLOAT8},
+    **{dtype.name: int4(dtype) for dtype in (tf.dtypes.experimental.int4, tf.dtypes.experimental.uint4)}})
+
+
+def quantized_equal(dtype):
+    def fetches():
+        x, y = (R.Cast(x=tf.constant(v), DstT=dtype) for v in ([0, 1, 100], [0, 2, 100]))
+        return [R.Equal(x=x, y=y), R.NotEqual(x=x, y=y)]
+    return fetches
+
+
+test_equality = table({dtype.name: quantized_equal(dtype) for dtype in (tf.qint8, tf.quint8, tf.qint16, tf.quint16, tf.qint32)})
+
+
 def many_rows(reduce, dtype, widths=(2, 3, 16, 100, 511, 512, 513)):
     """Matrices of so many rows that they are folded in parts; the last part is short."""
     def fetches():
