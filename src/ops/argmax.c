@@ -1,4 +1,4 @@
-/* argmax.c: ArgMax, ArgMin, TopK, ApproxTopK, InTopK. */
+/* argmax.c: ArgMax, ArgMin, TopK, InTopK. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -23,10 +23,6 @@ const OpDef argmax_ops[] = {
     {"TopKV2", "input: T, k: Tk -> values: T, indices: index_type",
      "sorted: bool = true; T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, "
      "uint64}; Tk: {int16, int32, int64} = int32; index_type: {int16, int32, int64} = int32",
-     0},
-    {"ApproxTopK", "input: T -> values: T, indices: int32",
-     "k: int >= 0; reduction_dimension: int = -1; recall_target: float = 0.949999988079; is_max_k: bool = true; "
-     "reduction_input_size_override: int = -1; aggregate_to_topk: bool = true; T: {half, bfloat16, float}",
      0},
     {"InTopK", "predictions: float, targets: T -> precision: bool", "k: int; T: {int32, int64} = int32", 0},
     {"InTopKV2", "predictions: float, targets: T, k: T -> precision: bool", "T: {int32, int64} = int32", 0},
@@ -91,16 +87,6 @@ static Error *top_k_init(const Node *node, void *state) {
     TopKState *st = state;
     st->k_is_attr = !node_is(node, "TopKV2");
     return st->k_is_attr ? node_attr_int(node, "k", &st->k) : NULL;
-}
-
-/* As TensorFlow's CPU has it: the exact result, of largest values along the last dimension. */
-static Error *approx_top_k_init(const Node *node, void *state) {
-    int64_t axis = -1;
-    bool largest = true;
-    Error *err = node_attr_int(node, "reduction_dimension", &axis);
-    if (!err) err = node_attr_bool(node, "is_max_k", &largest);
-    if (!err && (axis != -1 || !largest)) err = error_invalid("ApproxTopK has a CPU kernel for reduction_dimension=-1 and is_max_k=true only");
-    return err ? err : top_k_init(node, state);
 }
 
 typedef struct TopKJob {
@@ -217,7 +203,6 @@ const KernelDef argmax_cpu[] = {
     {"ArgMax", .by_type = {REAL_TYPES(argmax), [DT_BOOL] = argmax_bool}},
     {"ArgMin", .by_type = {REAL_TYPES(argmin), [DT_BOOL] = argmin_bool}},
     {"TopK", .by_type = {REAL_TYPES(top_k)}, STATE(top_k_init)},
-    {"ApproxTopK", .by_type = {FLOAT_TYPES(top_k)}, STATE(approx_top_k_init)},
     {"TopKV2", .by_type = {REAL_TYPES(top_k)}, STATE(top_k_init)},
     {"InTopK", .run = in_top_k_run, STATE(in_top_k_init)},
     {"InTopKV2", .run = in_top_k_run, STATE(in_top_k_init)},

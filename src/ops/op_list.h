@@ -26,6 +26,7 @@
     ROW(select) \
     ROW(cast) \
     ROW(reduce_ops) \
+    ROW(approx_top_k) \
     ROW(argmax) \
     ROW(cumulative) \
     ROW(addn) \

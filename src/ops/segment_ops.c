@@ -232,7 +232,7 @@ static Error *run_unsorted_segment(KernelContext *k) {
     if (!err && k->in[2]->shape.rank != 0)
         err = error_invalid("num_segments should be a scalar, not shape %s", shape_text(&k->in[2]->shape).text);
     if (err) return err;
-    segments = index_at(k->in[2], 0);
+    segments = (int32_t)index_at(k->in[2], 0); /* TensorFlow takes no more bits of it */
     if (segments < 0) return error_invalid("Input num_segments == %lld must not be negative.", (long long)segments);
     bool prefix = data->shape.rank >= ids->shape.rank;
     for (int d = 0; prefix && d < ids->shape.rank; d++) prefix = data->shape.dims[d] == ids->shape.dims[d];

@@ -10,6 +10,7 @@
 #include "base/float16.h"
 #include "base/memory.h"
 #include "ops/op_list.h"
+#include "ops/variant_int.h"
 #include "tensor/print.h"
 
 const OpDef string_format_ops[] = {
@@ -152,13 +153,21 @@ static void put_element(const AsStringState *s, const Tensor *t, int64_t i, StrB
         case DT_STRING:
             strbuf_add(b, tstring_str(&tensor_str(t)[i]));
             break;
+        case DT_VARIANT: {
+            int32_t value = 0;
+            variant_int_value(&tensor_variants(t)[i], &value);
+            strbuf_addf(b, "Variant<type: int value: %d>", value);
+            break;
+        }
         default:
             break;
     }
 }
 
 static Error *run_as_string(KernelContext *k) {
-    if (k->in[0]->dtype == DT_VARIANT) return error_unimplemented("AsString of variants");
+    int32_t number;
+    for (int64_t i = 0; k->in[0]->dtype == DT_VARIANT && i < k->in[0]->count; i++)
+        if (!variant_int_value(&tensor_variants(k->in[0])[i], &number)) return error_unimplemented("AsString of variants that are no int");
     Tensor *out = kernel_output(k, 0, &k->in[0]->shape);
     for (int64_t i = 0; out && i < out->count; i++) {
         StrBuf b = {0};

@@ -260,7 +260,11 @@ static void lstm_sequence(ShapeContext *c) {
 
 static void approx_top_k(ShapeContext *c) {
     if (c->in[0].rank < 0) ctx_fail(c, "Invalid reduction dimension: -1. Must be within the range of [1, -2]");
-    top_k(c);
+    const int64_t axis = ctx_attr_int(c, "reduction_dimension"), rank = c->in[0].rank;
+    if (axis == -1 || axis == rank - 1 || axis < -rank || axis >= rank)
+        top_k(c);
+    else
+        ctx_out_all(c, ctx_replace(c, c->in[0], (int)axis, ctx_attr_int(c, "k")));
 }
 
 /* What weights change by is like the weights. */

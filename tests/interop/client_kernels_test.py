@@ -90,6 +90,39 @@ def quantized_equal(dtype):
 test_equality = table({dtype.name: quantized_equal(dtype) for dtype in (tf.qint8, tf.quint8, tf.qint16, tf.quint16, tf.qint32)})
 
 
+def compiled(fn):
+    """What TensorFlow's compiler computes of a function."""
+    def fetches():
+        return tf.function(fn, jit_compile=True)(tf.constant(np.random.RandomState(1).permutation(480).reshape(2, 80, 3), tf.float32))
+    return fetches
+
+
+test_compiled = table({
+    "the largest of rows": compiled(lambda x: tf.math.approx_max_k(x, 2)),
+    "the smallest of columns": compiled(lambda x: tf.math.approx_min_k(x, 4, reduction_dimension=1)),
+})
+
+
+def variant_int(value):
+    proto = tf.make_tensor_proto(0)
+    proto.Clear()
+    proto.dtype = tf.variant.as_datatype_enum
+    proto.tensor_shape.SetInParent()
+    proto.variant_val.add(type_name=b"int", metadata=np.int32(value).tobytes())
+    return tf.constant(proto)
+
+
+test_variants = table({
+    "numbers in variants are added": lambda: tf.as_string(R.AddN(inputs=[variant_int(v) for v in (3, -7, 40)])),
+    "zeros like a number in a variant": lambda: tf.as_string(R.ZerosLike(x=variant_int(5))),
+})
+
+
+test_segments = table({
+    "segments too many to count": lambda: R.UnsortedSegmentSum(data=np.ones(3), segment_ids=1, num_segments=tf.constant(8327099846119777499, tf.int64)),
+})
+
+
 def many_rows(reduce, dtype, widths=(2, 3, 16, 100, 511, 512, 513)):
     """Matrices of so many rows that they are folded in parts; the last part is short."""
     def fetches():
