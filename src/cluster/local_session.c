@@ -35,14 +35,6 @@ static void read_sizes(Str config, ServerConfig *out) {
     }
 }
 
-/* The thread pools of a session in one process are its own anyway. */
-static void drop_pool_options(Pb__ConfigProto *config) {
-    config->use_per_session_threads = false;
-    for (size_t i = 0; i < config->n_session_inter_op_thread_pool; i++)
-        pb__thread_pool_option_proto__free_unpacked(config->session_inter_op_thread_pool[i], NULL);
-    config->n_session_inter_op_thread_pool = 0;
-}
-
 static Error *start_task(LocalSession *s, Str config) {
     ClusterSpec cluster = {0};
     Error *err = cluster_spec_add(&cluster, STR("localhost"), 0, STR("localhost:1"));
@@ -140,7 +132,6 @@ Error *local_session_open(const ClientSessionOptions *options, Str graph_def, Cl
     s->base.kind = &local_kind;
     s->base.timeout_ms = config->operation_timeout_in_ms;
     pthread_mutex_init(&s->extend_mutex, NULL);
-    drop_pool_options(config);
     err = start_task(s, options->config);
     if (!err) err = master_create_session(server_master(s->server), graph_def, config, STR(""), &handle);
     if (!err) err = master_find_session(server_master(s->server), str_of(handle), &s->session);

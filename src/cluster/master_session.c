@@ -102,8 +102,7 @@ static Pb__GraphOptions *copy_graph_options(const Pb__GraphOptions *from) {
 }
 
 Error *master_session_open(Master *m, Str handle, Str graph_def, const Pb__ConfigProto *config, Str target, MasterSession **out) {
-    if (config && config->use_per_session_threads) return error_invalid("Distributed session does not support session thread pool options: use_per_session_threads");
-    if (config && config->n_session_inter_op_thread_pool) return error_invalid("Distributed session does not support session thread pool options: session_inter_op_thread_pool");
+    /* What it says of threads is not looked at: every session runs on the threads of its task, however many steps wait. */
     MasterSession *s = xcalloc(1, sizeof *s);
     refcount_init(&s->refs);
     pthread_mutex_init(&s->build_mutex, NULL);

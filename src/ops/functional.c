@@ -96,7 +96,9 @@ static Error *run_retval(KernelContext *k) {
 /* ---- Calls ---- */
 
 static void take_results(KernelContext *k, Tensor **rets, int ret_count, Error **err) {
-    if (!*err && ret_count != k->output_count)
+    if (!*err && ret_count != k->output_count && node_is(k->node, "SymbolicGradient"))
+        *err = error_invalid("SymGrad expects to return %d tensor(s), but get %d tensor(s) instead.", k->output_count, ret_count);
+    else if (!*err && ret_count != k->output_count)
         *err = error_invalid("Function returned %d values, %.*s has %d outputs", ret_count, STR_ARG(k->node->name), k->output_count);
     for (int i = 0; !*err && i < ret_count; i++) {
         if (rets[i]->dtype != kernel_output_type(k, i))

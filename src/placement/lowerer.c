@@ -16,9 +16,19 @@ static bool keeps_gradient(const Lowerer *l, const Node *n) {
     return l->all && l->lib && function_gradient(l->lib, function_callee(l->lib, n)).len;
 }
 
+/* A gradient of the client's own that returns more or less than it should is left to its kernel, which says so when it is run. */
+static bool is_whole_gradient(const Lowerer *l, const Node *n) {
+    Str value, function;
+    if (!l->lib || !node_attr(n, "f", &value) || !attr_func(value, &function)) return true;
+    Str own = function_gradient(l->lib, func_name(function));
+    const Function *gradient = own.len ? function_find(l->lib, own) : NULL;
+    return !gradient || gradient->info->output_count == n->output_count;
+}
+
 Functional lowerer_kind(const Lowerer *l, const Node *n) {
     if (keeps_gradient(l, n)) return NOT_FUNCTIONAL;
-    if (node_is(n, "PartitionedCall") || node_is(n, "StatefulPartitionedCall") || node_is(n, "SymbolicGradient")) return CALL;
+    if (node_is(n, "SymbolicGradient")) return is_whole_gradient(l, n) ? CALL : NOT_FUNCTIONAL;
+    if (node_is(n, "PartitionedCall") || node_is(n, "StatefulPartitionedCall")) return CALL;
     if (node_is(n, "RemoteCall")) return l->device_count ? REMOTE_CALL : NOT_FUNCTIONAL;
     bool lower = l->all || (!l->calls_only && wants_lowering(n));
     if (node_is(n, "If") || node_is(n, "StatelessIf")) return lower && n->input_types[0] == DT_BOOL ? IF : NOT_FUNCTIONAL;

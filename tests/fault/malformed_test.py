@@ -479,8 +479,6 @@ def test_configurations_that_are_wrong(task):
     g = graph(const("a"))
     check(task.create(g, message(_4="rubbish")), INVALID, "rubbish")
     check(task.create(g, message(_4="/job:ps/task:x")), INVALID, "task:x")
-    check(task.create(g, message(_9=True)), INVALID, "use_per_session_threads")
-    check(task.create(g, message(_12=message(_1=2))), INVALID, "session_inter_op_thread_pool")
     check(task.create(g, b"\xff\xff"), INVALID)
     for address in ("", "nohost", ":", "host:port", "host:99999999"):
         cluster_def = message(_1=message(_1="worker", _2=message(_1=0, _2=address)))

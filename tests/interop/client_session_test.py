@@ -386,3 +386,13 @@ def test_large_and_small_values(p):
     p.run(tf.fill([1000, 3], "ab"))
     p.run(tf.zeros([0]))
     p.run(tf.zeros([3, 0, 2], tf.string))
+
+
+@program()
+def test_threads_of_its_own_are_no_matter(p):
+    x = tf.constant([1.0, 2.0])
+    pool = config_pb2.ThreadPoolOptionProto(num_threads=1)
+    for config in (tf.ConfigProto(use_per_session_threads=True), tf.ConfigProto(session_inter_op_thread_pool=[pool, pool])):
+        with tf.Session(p.target, config=config) as session:
+            p.record(session.run(x + 1.0))
+            p.record(session.run(x + 1.0, options=tf.RunOptions(inter_op_thread_pool=0)))

@@ -123,6 +123,11 @@ def changed(p, change, *arguments):
     return change(rows, *arguments)
 
 
+def of_its_own_gradient(x):
+    gradient = function.Defun(tf.float32, tf.float32, func_name="too_much")(lambda x, dy: (x, dy))
+    return tf.gradients(function.Defun(tf.float32, func_name="same", grad_func=gradient)(lambda x: x)(x), x)
+
+
 ROWS = {
     "rows added to: another width": lambda p: changed(p, tf.scatter_add, fed([0], np.int32), fed([1, 2, 3])),
     "places added to: too deep": lambda p: changed(p, tf.scatter_nd_add, fed([[0, 1, 2]], np.int32), fed([1])),
@@ -208,6 +213,7 @@ ROWS = {
     "a loop of too many results": lambda p: functional_ops.For(0, 5, 1, [1.0], function.Defun(tf.int32, tf.float32)(lambda i, x: (x, x))),
     "a while of two conditions": lambda p: functional_ops.While(
         [1.0], function.Defun(tf.float32)(lambda x: (x < 5.0, x)), function.Defun(tf.float32)(lambda x: x)),
+    "a gradient of too many results": lambda p: of_its_own_gradient(fed(1)),
     "case of a vector": lambda p: tf.raw_ops.Case(branch_index=fed([0], np.int32), input=[1.0], Tout=[tf.float32], branches=[function.Defun(tf.float32)(lambda x: x)] * 2),
     "momentum of a row that is not there": lambda p: tf.raw_ops.ResourceSparseApplyKerasMomentum(
         var=filled(p), accum=filled(p), lr=0.5, grad=fed([[1, 1]]), indices=fed([9], np.int32), momentum=0.5),
