@@ -138,7 +138,9 @@ static Error *run_range(KernelContext *k) {
     for (int64_t i = 0; i < rows; i++) {
         int64_t n = range_size(k, i);
         if (n == -1) return error_invalid("Requires delta != 0");
-        if (n < 0 || n > limit - total) return error_invalid("The ranges have more numbers than the splits can count");
+        if (n < 0 || n > limit) return error_invalid("Requires ((limit - start) / delta) <= %lld", (long long)limit);
+        if (n > limit - total)
+            return error_invalid("The total range size overflowed. Consider using int64 instead of int32 for row_splits_dtype.");
         total += n;
         index_put(splits, i + 1, total);
     }

@@ -48,8 +48,8 @@ static Error *move_state(KernelContext *k, int i, int64_t algorithm, uint64_t de
     Error *err = kernel_variable(k, i, &v);
     if (err) return variable_missing(k, i, err);
     pthread_mutex_lock(&v->mutex);
-    err = variable_write_locked(k, i, v, DT_INT64);
-    if (!err) err = check_form(v);
+    err = v->value ? check_form(v) : NULL;
+    if (!err) err = variable_write_locked(k, i, v, DT_INT64);
     if (!err && tag && v->value->count == 0) err = error_invalid("Size of tensor must be at least 1");
     if (!err && tag) algorithm = tensor_i64(v->value)[0];
     if (!err && tag && algorithm == THREEFRY) err = error_unimplemented("Non-XLA devices don't support the ThreeFry algorithm.");

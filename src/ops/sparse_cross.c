@@ -98,10 +98,9 @@ static int64_t count_of(const Column *c, int64_t row) {
 
 static Error *sparse_column(const Cross *c, const SparseView *v, int at, Column *out) {
     if (v->shape.rank != 2)
-        return error_invalid("shape should imply a 2D tensor, but got shape of rank %d at position %d", v->shape.rank,
-                             at);
+        return error_invalid("Expected D2 of index to be 2 got %d at position %d", v->shape.rank, at);
     if (v->shape.dims[0] != c->rows)
-        return error_invalid("Expected batch size %lld, got %lld at position %d", (long long)c->rows,
+        return error_invalid("Expected batch size %lld got %lld at position %d", (long long)c->rows,
                              (long long)v->shape.dims[0], at);
     int64_t *starts = c->rows > MAX_ROWS ? NULL : try_alloc(((size_t)c->rows + 1) * sizeof *starts), before = 0;
     if (!starts) return error_new(CODE_RESOURCE_EXHAUSTED, "Too many rows: %lld", (long long)c->rows);
@@ -119,6 +118,13 @@ static Error *sparse_column(const Cross *c, const SparseView *v, int at, Column 
     return NULL;
 }
 
+static Error *check_ranks(const Tensor *indices, const Tensor *values, const Tensor *shape, int at) {
+    if (indices->shape.rank != 2) return error_invalid("Input indices should be a matrix but received shape %s at position %d", shape_text(&indices->shape).text, at);
+    if (values->shape.rank != 1) return error_invalid("Input values should be a vector but received shape %s at position %d", shape_text(&values->shape).text, at);
+    if (shape->shape.rank != 1) return error_invalid("Input shapes should be a vector but received shape %s at position %d", shape_text(&shape->shape).text, at);
+    return NULL;
+}
+
 /* Inputs: N indices, N values, N shapes, dense ones. */
 static Error *cross_read(KernelContext *k, Cross *c) {
     const CrossState *s = k->state;
@@ -129,7 +135,8 @@ static Error *cross_read(KernelContext *k, Cross *c) {
     Error *err = NULL;
     for (int i = 0; i < n && !err; i++) {
         SparseView v;
-        err = sparse_view("Input", k->in[i], k->in[n + i], k->in[2 * n + i], &v);
+        err = check_ranks(k->in[i], k->in[n + i], k->in[2 * n + i], i);
+        if (!err) err = sparse_view("Input", k->in[i], k->in[n + i], k->in[2 * n + i], &v);
         if (!err && c->rows < 0 && v.shape.rank) c->rows = v.shape.dims[0];
         if (!err) err = sparse_column(c, &v, i, &c->columns[i]);
     }
@@ -140,7 +147,7 @@ static Error *cross_read(KernelContext *k, Cross *c) {
                                  shape_text(&t->shape).text, i);
         if (c->rows < 0) c->rows = t->shape.dims[0];
         if (t->shape.dims[0] != c->rows)
-            return error_invalid("Expected batch size %lld, got %lld at dense tensor %d", (long long)c->rows,
+            return error_invalid("Expected batch size %lld got %lld at dense tensor %d", (long long)c->rows,
                                  (long long)t->shape.dims[0], i);
         c->columns[n + i] = (Column){t, NULL, t->shape.dims[1]};
     }

@@ -67,7 +67,7 @@ static Error *find_kernel(Plan *p, PlanNode *n) {
         if (!node_attr(n->node, "value", &value) || !attr_tensor(value, &proto)) return error_invalid("Const has no value");
         err = tensor_proto_decode(proto, &n->constant);
         if (!err && n->constant->dtype != dtype_base(n->node->output_types[0]))
-            err = error_invalid("Const value is %s, its dtype attribute says %s", dtype_name(n->constant->dtype), dtype_name(n->node->output_types[0]));
+            err = error_invalid("Type mismatch between value (%s) and dtype (%s)", dtype_name(n->constant->dtype), dtype_name(n->node->output_types[0]));
         return err;
     }
     if (!n->def->state_size) return n->def->init ? n->def->init(n->node, NULL) : NULL; /* it only looks at the attributes */

@@ -302,3 +302,13 @@ def test_the_end_of_another_sequence_is_no_end_of_this_one(p):
         other = tf.data.make_initializable_iterator(Data.range(2))
         p.run(other.initializer)
         pull(p, make(Data.range(4), lambda x, other=other: other.get_next() + x), 4)
+
+
+@program()
+def test_a_function_with_a_constant_of_another_type(p):
+    def broken(_):
+        value = tf.AttrValue(tensor=tf.make_tensor_proto([], tf.float32, [0]))
+        return tf.get_default_graph().create_op("Const", [], [tf.int32], attrs={"value": value, "dtype": tf.AttrValue(type=tf.int32.as_datatype_enum)}).outputs[0]
+
+    p.run(tf.data.make_one_shot_iterator(Data.range(2).map(broken)).get_next())
+    assert any("Type mismatch" in x.text for x in p.outcomes if isinstance(x, Failure))
