@@ -2,7 +2,7 @@
 
    What is left out would change one: x + 0 turns -0 to 0, half and bfloat16 lose the payload of a NaN on their way through float, a constant that is not
    a scalar may give its shape to the result. (A signalling NaN would come out quiet of x * 1, and comes out as it is.) No error is lost: an op that could fail
-   stays. */
+   stays, but for a Reshape that is flattened again: graphs of TensorFlow's vectorizer have some that fit nothing and rely on that. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,7 +112,11 @@ static void drop_single(Simplifier *s, Node *n) {
     if (n->input_count == 1) replace(s, n, n->inputs[0]);
 }
 
-/* Reshape to its own shape; or of a flat view, which can be had of the tensor itself. */
+static bool is_flat(const Tensor *t) {
+    return t && t->shape.rank == 1 && t->count == 1 && tensor_index(t, 0) == -1;
+}
+
+/* Reshape to its own shape; or of another shape or to a flat view, which can be had of the tensor itself. */
 static void drop_reshape(Simplifier *s, Node *n) {
     Output x = n->inputs[0], shape = n->inputs[1];
     if (node_is(shape.node, "Shape") && shape.node->control_count == 0 && shape.node->inputs[0].node == x.node && shape.node->inputs[0].index == x.index) {
@@ -121,9 +125,9 @@ static void drop_reshape(Simplifier *s, Node *n) {
     }
     if (!node_is(x.node, "Reshape") || x.node->control_count || !node_is_pure(x.node)) return;
     Tensor *inner = small_constant(x.node->inputs[1].node), *outer = small_constant(shape.node);
-    bool flat = inner && outer && inner->shape.rank == 1 && inner->count == 1 && tensor_index(inner, 0) == -1 && outer->shape.rank == 1;
+    bool flat = is_flat(inner) && outer && outer->shape.rank == 1;
     for (int64_t i = 0; flat && i < outer->count; i++) flat = tensor_index(outer, i) != 0; /* zeros are matched with those of the input */
-    if (flat) {
+    if (flat || is_flat(outer)) {
         n->inputs[0] = x.node->inputs[0];
         s->c->changed = true;
     }

@@ -290,6 +290,20 @@ static void reshapes_that_change_nothing_are_dropped(void **state) {
     optimized_clear(&o);
 }
 
+/* Even when the first shape does not fit. */
+static void reshapes_that_are_flattened_again_are_dropped(void **state) {
+    (void)state;
+    GraphBuilder b = {0};
+    gb_placeholder(&b, "x", DT_FLOAT);
+    gb_placeholder(&b, "shape", DT_INT32);
+    gb_const(&b, "flat", vector_i32((int[]){-1}, 1), "");
+    gb_op(&b, "a", "Reshape", "x,shape", DT_FLOAT);
+    gb_op(&b, "b", "Reshape", "a,flat", DT_FLOAT);
+    Optimized o = optimized(&b, PASS_FUSE);
+    expect_input(&o, "b", 0, "x");
+    optimized_clear(&o);
+}
+
 /* ---- Equal nodes ---- */
 
 static void equal_nodes_are_computed_once(void **state) {
@@ -421,6 +435,7 @@ int main(void) {
         cmocka_unit_test(transpositions_in_a_row_are_one),
         cmocka_unit_test(the_first_of_two_transpositions_still_reports_a_wrong_rank),
         cmocka_unit_test(reshapes_that_change_nothing_are_dropped),
+        cmocka_unit_test(reshapes_that_are_flattened_again_are_dropped),
         cmocka_unit_test(equal_nodes_are_computed_once),
         cmocka_unit_test(nodes_that_differ_in_anything_stay_apart),
         cmocka_unit_test(control_edges_that_say_nothing_are_dropped),
