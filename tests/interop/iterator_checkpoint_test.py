@@ -88,3 +88,42 @@ def test_an_iterator_goes_on_where_it_was_saved(rill, another_server, graph, tmp
             session.run(iterator.initializer)
             saver.restore(session, str(tmp_path / "state"))
             assert drain(session, step) == rest
+
+
+def test_a_cache_file_goes_on_where_it_was_saved(rill, graph, tmp_path):
+    iterator = tf.data.make_initializable_iterator(Data.range(6).cache(str(tmp_path / "cache")).repeat(2))
+    step = iterator.get_next()
+    saver = tf.train.Saver([experimental.make_saveable_from_iterator(iterator)])
+    found = []
+    for taken in (0, 2, 3, 4, 99):
+        with tf.Session(rill) as session:
+            session.run(iterator.initializer)
+            if found or taken:
+                saver.restore(session, str(tmp_path / "state"))
+            found += drain(session, step, taken)
+            saver.save(session, str(tmp_path / "state"), write_meta_graph=False)
+    assert found == [[i] for i in list(range(6)) * 2]
+    assert not [path.name for path in tmp_path.iterdir() if path.name.startswith("cache_")]
+
+
+@pytest.mark.parametrize("policy, refused", [(None, True), ("fail", True), ("warn", False), ("ignore", False)])
+def test_what_functions_keep_is_not_saved(rill, reference, graph, tmp_path, policy, refused):
+    dataset = Data.range(9).map(lambda x: tf.random.uniform([]), num_parallel_calls=2).batch(2)
+    iterator = tf.data.make_initializable_iterator(dataset)
+    saver = tf.train.Saver([experimental.make_saveable_from_iterator(iterator, policy) if policy else experimental.make_saveable_from_iterator(iterator)])
+    for target in (rill, reference):
+        with tf.Session(target) as session:
+            session.run(iterator.initializer)
+            if not refused:
+                saver.save(session, str(tmp_path / "state"), write_meta_graph=False)
+                continue
+            with pytest.raises(tf.errors.FailedPreconditionError, match="RandomUniform is stateful"):
+                saver.save(session, str(tmp_path / "state"), write_meta_graph=False)
+
+
+def test_datasets_made_in_functions_may_be_saved(rill, graph, tmp_path):
+    iterator = tf.data.make_initializable_iterator(Data.range(3).flat_map(lambda x: Data.range(x + 1).take(2)))
+    saver = tf.train.Saver([experimental.make_saveable_from_iterator(iterator)])
+    with tf.Session(rill) as session:
+        session.run(iterator.initializer)
+        saver.save(session, str(tmp_path / "state"), write_meta_graph=False)

@@ -74,23 +74,32 @@ typedef struct CacheIterator {
     Tensor ***elements; /* writing to memory: so far */
     size_t capacity;
     int64_t at;
-    char *lock; /* a file that says that this iterator is writing; removed with it */
+    char *lock;     /* a file that says that this iterator is writing; removed with it */
+    int64_t shards; /* finished parts of the file: each state that was saved ends one */
     BundleWriter *writer;
     Bundle *reader;
     bool ended;
 } CacheIterator;
 
-static void stop_cache(DatasetIterator *it) {
-    CacheIterator *i = (CacheIterator *)it;
-    if (i->elements) free_elements(i->elements, i->at, it->dataset->component_count);
+static void close_writer(CacheIterator *i) {
     bundle_writer_close(i->writer);
     if (i->lock) error_free(file_system_local.remove(i->lock));
     free(i->lock);
     i->lock = NULL;
+    i->writer = NULL;
+}
+
+static void stop_cache(DatasetIterator *it) {
+    CacheIterator *i = (CacheIterator *)it;
+    if (i->elements) free_elements(i->elements, i->at, it->dataset->component_count);
+    close_writer(i);
     if (i->reader) bundle_close(i->reader);
     i->elements = NULL;
-    i->writer = NULL;
     i->reader = NULL;
+}
+
+static char *shard_path(const char *path, int64_t shard) {
+    return xasprintf("%s_%lld", path, (long long)shard);
 }
 
 /* As TensorFlow names them: item and component, padded. */
@@ -109,7 +118,7 @@ static bool file_is_complete(const char *path) {
 
 /* Two that write the same file would spoil it. */
 static Error *take_lock(CacheIterator *i, const char *path) {
-    char *lock = xasprintf("%s_0.lockfile", path), *said = NULL;
+    char *lock = xasprintf("%s.lockfile", path), *said = NULL;
     size_t len = 0;
     Error *err = NULL;
     if (file_system_local.exists(lock)) {
@@ -132,6 +141,15 @@ static Error *take_lock(CacheIterator *i, const char *path) {
     return err;
 }
 
+/* The next part of the file. */
+static Error *open_writer(CacheIterator *i) {
+    char *path = shard_path(((CacheDataset *)i->base.dataset)->path, i->shards);
+    Error *err = take_lock(i, path);
+    if (!err) err = bundle_writer_open(&file_system_local, path, &i->writer);
+    free(path);
+    return err;
+}
+
 static Error *choose_mode(CacheIterator *i, IteratorContext *c) {
     CacheDataset *d = (CacheDataset *)i->base.dataset;
     Error *err = NULL;
@@ -142,8 +160,7 @@ static Error *choose_mode(CacheIterator *i, IteratorContext *c) {
         if (!err) i->mode = CACHE_READ;
         return err;
     }
-    if (d->path) err = take_lock(i, d->path);
-    if (!err && d->path) err = bundle_writer_open(&file_system_local, d->path, &i->writer);
+    if (d->path) err = open_writer(i);
     if (!err) err = iterator_start_input(&i->base, c);
     if (!err) i->mode = CACHE_WRITE;
     if (err) stop_cache(&i->base);
@@ -153,12 +170,13 @@ static Error *choose_mode(CacheIterator *i, IteratorContext *c) {
 static Error *keep(CacheIterator *i, Tensor *const *element) {
     int n = i->base.dataset->component_count;
     Error *err = NULL;
-    if (!i->writer) {
+    if (!((CacheDataset *)i->base.dataset)->path) {
         i->elements = vec_reserve(i->elements, &i->capacity, (size_t)i->at + 1, sizeof *i->elements);
         i->elements[i->at] = tuple_new(n);
         tuple_copy(i->elements[i->at++], element, n);
         return NULL;
     }
+    if (!i->writer) err = open_writer(i);
     for (int j = 0; !err && j < n; j++) {
         char *name = entry_name(i->at, j, n);
         err = bundle_writer_add(i->writer, str_of(name), element[j]);
@@ -168,10 +186,30 @@ static Error *keep(CacheIterator *i, Tensor *const *element) {
     return err;
 }
 
+static Error *end_shard(CacheIterator *i) {
+    Error *err = i->writer ? bundle_writer_finish(i->writer) : NULL;
+    if (!err && i->writer) i->shards++;
+    close_writer(i);
+    return err;
+}
+
+static Error *join_shards(CacheIterator *i, const char *path) {
+    char **parts = xcalloc((size_t)i->shards + 1, sizeof *parts);
+    for (int64_t j = 0; j < i->shards; j++) parts[j] = shard_path(path, j);
+    Error *err = bundle_merge(&file_system_local, (const char *const *)parts, (int)i->shards, path, false);
+    for (int64_t j = 0; j < i->shards; j++) free(parts[j]);
+    free(parts);
+    return err;
+}
+
 /* The input has ended: what was kept is the cache now, unless another iterator was faster. */
 static Error *complete(CacheIterator *i) {
-    MemoryCache *m = ((CacheDataset *)i->base.dataset)->cache;
-    if (i->writer) return bundle_writer_finish(i->writer);
+    const CacheDataset *d = (const CacheDataset *)i->base.dataset;
+    MemoryCache *m = d->cache;
+    if (d->path) {
+        Error *err = end_shard(i);
+        return err ? err : join_shards(i, d->path);
+    }
     pthread_mutex_lock(&m->mutex);
     if (!m->complete) {
         m->elements = i->elements;
@@ -223,20 +261,20 @@ static Error *next_cached(DatasetIterator *it, IteratorContext *c, Tensor **out,
     return i->mode == CACHE_WRITE ? next_written(i, c, out, end) : next_read(i, out, end);
 }
 
-/* The state has all that was cached: the cache itself is gone when it is restored. */
+/* The state has all that was cached in memory: the cache itself is gone when it is restored. A file ends its part, and the next one follows. */
 static Error *save_cache(DatasetIterator *it, IteratorState *s) {
     CacheIterator *i = (CacheIterator *)it;
     const CacheDataset *d = (const CacheDataset *)it->dataset;
-    if (d->path && i->mode == CACHE_WRITE && !i->ended)
-        return error_unimplemented("The state of an iterator that is writing a cache file cannot be saved");
+    Error *err = d->path && i->mode == CACHE_WRITE && !i->ended ? end_shard(i) : NULL;
+    if (err) return err;
     state_put_int(s, i->mode);
     state_put_int(s, i->ended);
     state_put_int(s, i->at);
+    state_put_int(s, i->shards);
     bool reads = i->mode == CACHE_READ || i->ended;
     int64_t count = d->path ? 0 : reads ? d->cache->count : i->at;
     Tensor ***elements = reads ? d->cache->elements : i->elements;
     state_put_int(s, count);
-    Error *err = NULL;
     for (int64_t j = 0; !err && j < count; j++) err = state_put_element(s, elements[j], it->dataset->component_count);
     return err || reads || i->mode == CACHE_UNDECIDED ? err : iterator_save_input(it, s);
 }
@@ -244,11 +282,12 @@ static Error *save_cache(DatasetIterator *it, IteratorState *s) {
 static Error *restore_cache(DatasetIterator *it, IteratorContext *c, IteratorState *s) {
     CacheIterator *i = (CacheIterator *)it;
     CacheDataset *d = (CacheDataset *)it->dataset;
-    int64_t mode = 0, ended = 0, at = 0, count = 0;
+    int64_t mode = 0, ended = 0, at = 0, shards = 0, count = 0;
     Error *err = state_get_range(s, CACHE_UNDECIDED, CACHE_READ, &mode);
     if (!err) err = state_get_range(s, 0, 1, &ended);
     if (!err) err = state_get_range(s, 0, INT64_MAX, &at);
-    if (!err) err = state_get_range(s, 0, INT64_MAX, &count);
+    if (!err) err = state_get_range(s, 0, INT32_MAX, &shards);
+    if (!err) err = state_get_range(s, 0, d->path ? 0 : INT64_MAX, &count);
     for (int64_t j = 0; !err && j < count; j++) {
         Tensor **element = tuple_new(d->base.component_count);
         err = state_get_element(s, d->base.types, d->base.component_count, element);
@@ -258,7 +297,10 @@ static Error *restore_cache(DatasetIterator *it, IteratorContext *c, IteratorSta
     if (err || mode == CACHE_UNDECIDED) return err;
     i->ended = ended;
     i->mode = (CacheMode)mode;
-    if (mode == CACHE_WRITE && !ended) return iterator_restore_input(it, c, s);
+    if (mode == CACHE_WRITE && !ended) {
+        if (d->path) i->at = at, i->shards = shards;
+        return iterator_restore_input(it, c, s);
+    }
     if (!d->path) err = complete(i);
     if (i->elements) free_elements(i->elements, i->at, d->base.component_count);
     i->elements = NULL;

@@ -159,8 +159,9 @@ Error *dataset_origin_visit(const Dataset *d, OpVisitor *visit) {
     return err;
 }
 
-/* Those that call functions are as their functions are. */
+/* Those that call functions are as their functions are, and datasets made inside are saved with their iterators. */
 static Error *refuse_state(Str op) {
+    if (str_ends(op, STR("Dataset")) || str_ends(op, STR("DatasetV2"))) return NULL;
     static const char *const callers[] = {"Assert", "If", "While", "Case", "StatefulPartitionedCall"};
     for (size_t i = 0; i < sizeof callers / sizeof *callers; i++)
         if (str_is(op, callers[i])) return NULL;
@@ -170,6 +171,12 @@ static Error *refuse_state(Str op) {
 
 Error *dataset_origin_check_state(const Dataset *d) {
     return dataset_origin_visit(d, refuse_state);
+}
+
+Error *dataset_check_state(const Dataset *d) {
+    Error *err = dataset_origin_check_state(d);
+    for (int i = 0; !err && i < d->input_count; i++) err = dataset_check_state(d->inputs[i]);
+    return err;
 }
 
 /* ---- Once more, of other inputs ---- */

@@ -19,6 +19,7 @@ typedef Error *OpVisitor(Str op);
 Error *dataset_origin_visit(const Dataset *d, OpVisitor *visit) MUST_CHECK;
 /* FailedPrecondition when its functions hold an op that keeps something between calls. */
 Error *dataset_origin_check_state(const Dataset *d) MUST_CHECK;
+Error *dataset_check_state(const Dataset *d) MUST_CHECK; /* the same for it and all it reads from */
 /* A dataset made by the same op with the same attributes of other inputs: inputs[i] instead of d->inputs[i]. A new reference. */
 Error *dataset_origin_remake(KernelContext *k, const Dataset *d, Dataset *const *inputs, Dataset **out) MUST_CHECK;
 

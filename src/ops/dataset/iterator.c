@@ -312,9 +312,18 @@ static Error *run_get_device(KernelContext *k) {
 
 /* ---- State ---- */
 
+enum { POLICY_FAIL = 2 }; /* of what functions keep outside of the pipeline */
+
+static Error *init_save(const Node *node, void *state) {
+    int64_t policy = 0;
+    Error *err = node_attr_int(node, "external_state_policy", &policy);
+    *(bool *)state = policy == POLICY_FAIL;
+    return err;
+}
+
 static void save(KernelContext *k, void *arg) {
     IteratorState s = {0};
-    Error *err = iterator_resource_save(arg, k, &s);
+    Error *err = iterator_resource_save(arg, k, *(bool *)k->state, &s);
     Shape one = shape_vector(1);
     Tensor *t = err ? NULL : kernel_output(k, 0, &one);
     if (t) iterator_variant_set(tensor_variants(t), strbuf_str(&s.written));
@@ -364,7 +373,7 @@ const KernelDef dataset_iterator_cpu[] = {
     {"IteratorFromStringHandleV2", .run = run_from_string},
     {"IteratorGetDevice", .run = run_get_device},
     {"ExperimentalIteratorGetDevice", .run = run_get_device},
-    {"SerializeIterator", .run = run_save, .flags = KERNEL_DEFERS},
+    {"SerializeIterator", .run = run_save, .state_size = sizeof(bool), .init = init_save, .flags = KERNEL_DEFERS},
     {"DeserializeIterator", .run = run_restore, .flags = KERNEL_DEFERS},
     {0},
 };

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "ops/dataset/dataset_origin.h"
 #include "ops/elements.h"
 
 /* One walk along a dataset; shared by the resource and the steps that pull it. */
@@ -274,7 +275,7 @@ Error *iterator_resource_next(IteratorResource *r, KernelContext *k, Tensor ***e
     return err;
 }
 
-Error *iterator_resource_save(IteratorResource *r, KernelContext *k, IteratorState *s) {
+Error *iterator_resource_save(IteratorResource *r, KernelContext *k, bool refuses_state, IteratorState *s) {
     Walk *w = current_walk(r);
     if (!w)
         return error_new(
@@ -285,7 +286,8 @@ Error *iterator_resource_save(IteratorResource *r, KernelContext *k, IteratorSta
     IteratorContext c = pull_begin(&pull, r, k, w->scope);
     Error *err = walk_begin(w, &c);
     if (!err) {
-        err = iterator_save(w->it, s);
+        err = refuses_state ? dataset_check_state(w->it->dataset) : NULL;
+        if (!err) err = iterator_save(w->it, s);
         walk_end(w);
     }
     pull_end(&pull, r, k);

@@ -16,7 +16,8 @@ bool iterator_is_set(IteratorResource *r);
 Error *iterator_resource_set(IteratorResource *r, KernelContext *k, Dataset *d) MUST_CHECK;
 /* The next element, malloced; *element is NULL at the end. */
 Error *iterator_resource_next(IteratorResource *r, KernelContext *k, Tensor ***element, int *count) MUST_CHECK;
-Error *iterator_resource_save(IteratorResource *r, KernelContext *k, IteratorState *s) MUST_CHECK;
+/* refuses_state: FailedPrecondition when functions of the pipeline keep something that the state cannot hold. */
+Error *iterator_resource_save(IteratorResource *r, KernelContext *k, bool refuses_state, IteratorState *s) MUST_CHECK;
 Error *iterator_resource_restore(IteratorResource *r, KernelContext *k, IteratorState *s) MUST_CHECK;
 /* Sets it to what a function without arguments returns, unless it is set. */
 Error *iterator_resource_set_once(IteratorResource *r, KernelContext *k, Closure *factory) MUST_CHECK;
