@@ -9,8 +9,8 @@
 
 #include "base/float16.h"
 #include "base/memory.h"
+#include "ops/number_variant.h"
 #include "ops/op_list.h"
-#include "ops/variant_int.h"
 #include "tensor/print.h"
 
 const OpDef string_format_ops[] = {
@@ -155,7 +155,7 @@ static void put_element(const AsStringState *s, const Tensor *t, int64_t i, StrB
             break;
         case DT_VARIANT: {
             int32_t value = 0;
-            variant_int_value(&tensor_variants(t)[i], &value);
+            number_variant_int(&tensor_variants(t)[i], &value);
             strbuf_addf(b, "Variant<type: int value: %d>", value);
             break;
         }
@@ -167,7 +167,7 @@ static void put_element(const AsStringState *s, const Tensor *t, int64_t i, StrB
 static Error *run_as_string(KernelContext *k) {
     int32_t number;
     for (int64_t i = 0; k->in[0]->dtype == DT_VARIANT && i < k->in[0]->count; i++)
-        if (!variant_int_value(&tensor_variants(k->in[0])[i], &number)) return error_unimplemented("AsString of variants that are no int");
+        if (!number_variant_int(&tensor_variants(k->in[0])[i], &number)) return error_unimplemented("AsString of variants that are no int");
     Tensor *out = kernel_output(k, 0, &k->in[0]->shape);
     for (int64_t i = 0; out && i < out->count; i++) {
         StrBuf b = {0};

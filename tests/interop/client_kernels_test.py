@@ -144,3 +144,23 @@ def products(dtype):
 
 
 test_products = table({dtype.__name__: products(dtype) for dtype in (np.float64, np.float16, np.int32, np.int64, np.complex64, np.complex128)})
+
+
+def numbers_as_variants():
+    """A constant of variants that hold one number each: stacked, kept in a variable, added, zeroed and told by what they serialise to."""
+    def variant(kind, value):
+        proto = tf.make_tensor_proto(0)
+        proto.Clear()
+        proto.dtype = tf.variant.as_datatype_enum
+        proto.tensor_shape.SetInParent()
+        proto.variant_val.add(type_name=kind, metadata=value.tobytes())
+        return tf.constant(proto)
+
+    numbers = [variant(b"int", np.int32(3)), variant(b"float", np.float32(1.5)), variant(b"double", np.float64(-2.5)), variant(b"bool", np.bool_(True))]
+    handle = R.VarHandleOp(dtype=tf.variant, shape=[4])
+    with tf.control_dependencies([R.AssignVariableOp(resource=handle, value=tf.stack(numbers))]):
+        kept = R.ReadVariableOp(resource=handle, dtype=tf.variant)
+    return [tf.io.serialize_tensor(x) for x in (*numbers, kept[1], tf.zeros_like(numbers[0]), tf.add_n([numbers[1], numbers[1]]))]
+
+
+test_variants = table({"numbers": numbers_as_variants})
