@@ -10,26 +10,23 @@
 
 enum { SLOTS = 2 * REGEX_MAX_GROUPS };
 
-typedef struct Way {
-    int at; /* in the program, at a CLASS or MATCH */
-    size_t slots[SLOTS];
-} Way;
-
-/* Ways in order of preference, at most one for each place in the program. */
+/* Ways through the program in order of preference, at most one for each place in it. */
 typedef struct Ways {
-    Way *items;
+    int *at;       /* in the program, at a CLASS or MATCH */
+    size_t *slots; /* of all ways, slot_count each */
     int count;
     uint32_t *seen; /* by place: the generation in which it was added */
     uint32_t generation;
 } Ways;
 
-typedef struct Run {
+struct RegexMatcher {
     const Regex *r;
+    int slot_count; /* what a way notes: beginnings and ends of groups, or none */
     Str text;
     Ways now, next;
     int *stack; /* places still to follow; negative: restore a slot */
     size_t *saved;
-} Run;
+};
 
 static bool is_word(Str text, size_t at) {
     unsigned char c = (unsigned char)text.ptr[at];
@@ -56,7 +53,7 @@ static bool holds(RegexAssert what, Str text, size_t at) {
 
 /* Follows splits and jumps from `start` without consuming; a stack instead of recursion, since programs can be long.
  * Slots that are changed on the way are restored when the ways behind the change are done. */
-static void add_way(Run *run, Ways *ways, int start, size_t pos, size_t *slots) {
+static void add_way(RegexMatcher *run, Ways *ways, int start, size_t pos, size_t *slots) {
     int depth = 0;
     run->stack[depth++] = start;
     while (depth > 0) {
@@ -77,18 +74,19 @@ static void add_way(Run *run, Ways *ways, int start, size_t pos, size_t *slots) 
                 run->stack[depth++] = inst->x;
                 break;
             case REGEX_SAVE:
-                run->saved[depth] = slots[inst->x];
-                run->stack[depth++] = -inst->x - 1;
-                slots[inst->x] = pos;
+                if (inst->x < run->slot_count) {
+                    run->saved[depth] = slots[inst->x];
+                    run->stack[depth++] = -inst->x - 1;
+                    slots[inst->x] = pos;
+                }
                 run->stack[depth++] = at + 1;
                 break;
             case REGEX_ASSERT:
                 if (holds((RegexAssert)inst->x, run->text, pos)) run->stack[depth++] = at + 1;
                 break;
             default: {
-                Way *w = &ways->items[ways->count++];
-                w->at = at;
-                memcpy(w->slots, slots, sizeof w->slots);
+                ways->at[ways->count] = at;
+                memcpy(ways->slots + (size_t)ways->count++ * (size_t)run->slot_count, slots, (size_t)run->slot_count * sizeof *slots);
             }
         }
     }
@@ -96,28 +94,35 @@ static void add_way(Run *run, Ways *ways, int start, size_t pos, size_t *slots) 
 
 static bool in_class(const RegexClass *c, uint32_t rune) {
     bool found = false;
+    if (rune < 128) return c->ascii[rune / 64] >> rune % 64 & 1;
     if (rune == REGEX_NO_RUNE) return false;
     for (size_t i = 0; i < c->count && !found; i++) found = rune >= c->ranges[i].low && rune <= c->ranges[i].high;
     return found != c->negated;
 }
 
+/* Ways through nothing yet, in a generation of their own. */
+static void begin(Ways *w, size_t places) {
+    w->count = 0;
+    if (++w->generation == 0) { /* after four milliards of characters */
+        memset(w->seen, 0, places * sizeof *w->seen);
+        w->generation = 1;
+    }
+}
+
 /* Takes every way over one character. Ways behind one that has matched are worse and end. */
-static bool advance(Run *run, size_t pos, size_t *found) {
-    uint32_t rune = 0;
+static bool advance(RegexMatcher *run, size_t pos, size_t size, uint32_t rune, size_t *found) {
+    const size_t slots = (size_t)run->slot_count;
     bool matched = false;
-    size_t size = pos < run->text.len ? utf8_next(run->text, pos, &rune) : 0;
-    run->next.count = 0;
-    run->next.generation++;
+    begin(&run->next, run->r->count);
     for (int i = 0; i < run->now.count; i++) {
-        Way *w = &run->now.items[i];
-        const RegexInst *inst = &run->r->insts[w->at];
+        const RegexInst *inst = &run->r->insts[run->now.at[i]];
+        size_t *noted = run->now.slots + (size_t)i * slots;
         if (inst->op == REGEX_MATCH) {
-            memcpy(found, w->slots, sizeof w->slots);
+            memcpy(found, noted, slots * sizeof *noted);
             matched = true;
             break;
         }
-        if (size && in_class(&run->r->classes[inst->x], rune))
-            add_way(run, &run->next, w->at + 1, pos + size, w->slots);
+        if (size && in_class(&run->r->classes[inst->x], rune)) add_way(run, &run->next, run->now.at[i] + 1, pos + size, noted);
     }
     Ways swap = run->now;
     run->now = run->next;
@@ -125,62 +130,89 @@ static bool advance(Run *run, size_t pos, size_t *found) {
     return matched;
 }
 
-static void ways_init(Ways *w, size_t n) {
-    *w = (Ways){.items = xmalloc(n * sizeof *w->items), .seen = xcalloc(n, sizeof *w->seen), .generation = 1};
+static void ways_init(Ways *w, size_t places, size_t slots) {
+    *w = (Ways){.at = xmalloc(places * sizeof *w->at), .slots = xmalloc((places * slots + 1) * sizeof *w->slots), .seen = xcalloc(places, sizeof *w->seen)};
 }
 
 static void ways_clear(Ways *w) {
-    free(w->items);
+    free(w->at);
+    free(w->slots);
     free(w->seen);
 }
 
-static bool search(const Regex *r, Str text, size_t from, bool full, Str *groups) {
-    size_t found[SLOTS];
+RegexMatcher *regex_matcher_new(const Regex *r) {
+    const int groups = r->group_count + 1 < REGEX_MAX_GROUPS ? r->group_count + 1 : REGEX_MAX_GROUPS;
+    RegexMatcher *m = xcalloc(1, sizeof *m);
+    m->r = r;
+    ways_init(&m->now, r->count, 2 * (size_t)groups);
+    ways_init(&m->next, r->count, 2 * (size_t)groups);
+    m->stack = xmalloc((3 * r->count + 4) * sizeof *m->stack);
+    m->saved = xmalloc((3 * r->count + 4) * sizeof *m->saved);
+    return m;
+}
+
+void regex_matcher_free(RegexMatcher *m) {
+    if (!m) return;
+    ways_clear(&m->now);
+    ways_clear(&m->next);
+    free(m->stack);
+    free(m->saved);
+    free(m);
+}
+
+/* A full match must reach the end: shorter ones are no matches. */
+static void drop_matches(RegexMatcher *run) {
+    Ways *w = &run->now;
+    int kept = 0;
+    for (int i = 0; i < w->count; i++)
+        if (run->r->insts[w->at[i]].op != REGEX_MATCH) w->at[kept++] = w->at[i];
+    w->count = kept;
+}
+
+/* From `from` to the end of the text; slots of the best match in found[slot_count]. */
+static bool search(RegexMatcher *run, Str text, size_t from, bool full, size_t *found) {
+    const Regex *r = run->r;
     bool matched = false;
-    Run run = {.r = r, .text = text};
-    ways_init(&run.now, r->count);
-    ways_init(&run.next, r->count);
-    run.stack = xmalloc((3 * r->count + 4) * sizeof *run.stack);
-    run.saved = xmalloc((3 * r->count + 4) * sizeof *run.saved);
+    run->text = text;
+    begin(&run->now, r->count);
     for (size_t pos = from; pos <= text.len;) {
+        if (!run->now.count) {
+            if (matched || (full && pos != from)) break;
+            if (!full && !r->may_be_empty) {
+                while (pos < text.len && !r->starts[(unsigned char)text.ptr[pos]]) pos++;
+                if (pos == text.len) break;
+            }
+        }
         if (!matched && (pos == from || !full)) {
             size_t slots[SLOTS];
             memset(slots, 0xff, sizeof slots);
-            add_way(&run, &run.now, 0, pos, slots);
+            add_way(run, &run->now, 0, pos, slots);
         }
-        if (!run.now.count && (matched || full)) break;
-        size_t end[SLOTS];
-        uint32_t rune;
-        /* A full match must reach the end, so shorter ones are no matches. */
-        if (full && pos < text.len) {
-            int kept = 0;
-            for (int i = 0; i < run.now.count; i++)
-                if (r->insts[run.now.items[i].at].op != REGEX_MATCH) run.now.items[kept++] = run.now.items[i];
-            run.now.count = kept;
-        }
-        if (advance(&run, pos, end)) {
-            memcpy(found, end, sizeof found);
-            matched = true;
-        }
-        pos += pos < text.len ? utf8_next(text, pos, &rune) : 1;
-    }
-    ways_clear(&run.now);
-    ways_clear(&run.next);
-    free(run.stack);
-    free(run.saved);
-    for (int g = 0; matched && groups && g < REGEX_MAX_GROUPS; g++) {
-        bool part = found[2 * g] != SIZE_MAX && found[2 * g + 1] != SIZE_MAX;
-        groups[g] = part ? str_slice(text, found[2 * g], found[2 * g + 1]) : (Str){0};
+        if (full && pos < text.len) drop_matches(run); /* nothing is noted then */
+        uint32_t rune = 0;
+        const size_t size = pos < text.len ? utf8_next(text, pos, &rune) : 0;
+        matched |= advance(run, pos, size, rune, found);
+        pos += size ? size : 1;
     }
     return matched;
 }
 
-bool regex_search(const Regex *r, Str text, size_t from, Str groups[REGEX_MAX_GROUPS]) {
-    return search(r, text, from, false, groups);
+bool regex_search(RegexMatcher *m, Str text, size_t from, Str groups[REGEX_MAX_GROUPS]) {
+    size_t found[SLOTS];
+    const int count = m->r->group_count + 1 < REGEX_MAX_GROUPS ? m->r->group_count + 1 : REGEX_MAX_GROUPS;
+    m->slot_count = 2 * count;
+    if (!search(m, text, from, false, found)) return false;
+    for (int g = 0; g < REGEX_MAX_GROUPS; g++) {
+        bool part = g < count && found[2 * g] != SIZE_MAX && found[2 * g + 1] != SIZE_MAX;
+        groups[g] = part ? str_slice(text, found[2 * g], found[2 * g + 1]) : (Str){0};
+    }
+    return true;
 }
 
-bool regex_full_match(const Regex *r, Str text) {
-    return search(r, text, 0, true, NULL);
+bool regex_full_match(RegexMatcher *m, Str text) {
+    size_t found[SLOTS];
+    m->slot_count = 0;
+    return search(m, text, 0, true, found);
 }
 
 /* The length of the part of the rewrite that can be used: what stands before a backslash that begins nothing. */
@@ -213,17 +245,17 @@ static void put_rewrite(Str rewrite, const Str *groups, StrBuf *out) {
     }
 }
 
-void regex_replace(const Regex *r, Str text, Str rewrite, bool all, StrBuf *out) {
+void regex_replace(RegexMatcher *m, Str text, Str rewrite, bool all, StrBuf *out) {
     Str groups[REGEX_MAX_GROUPS];
     size_t at = 0, last_end = SIZE_MAX;
     int highest_group;
     size_t usable = usable_rewrite(rewrite, &highest_group);
-    if (highest_group > r->group_count || (!all && usable < rewrite.len)) {
+    if (highest_group > m->r->group_count || (!all && usable < rewrite.len)) {
         strbuf_add(out, text);
         return;
     }
     rewrite.len = usable;
-    while (at <= text.len && regex_search(r, text, at, groups)) {
+    while (at <= text.len && regex_search(m, text, at, groups)) {
         size_t start = (size_t)(groups[0].ptr - text.ptr), end = start + groups[0].len;
         strbuf_add(out, str_slice(text, at, start));
         at = start;

@@ -15,12 +15,17 @@ typedef struct Regex Regex;
 Error *regex_compile(Str pattern, Regex **out) MUST_CHECK;
 void regex_free(Regex *r);
 
+/* What matching needs besides the pattern, which outlives it; one thread at a time. */
+typedef struct RegexMatcher RegexMatcher;
+RegexMatcher *regex_matcher_new(const Regex *r);
+void regex_matcher_free(RegexMatcher *m);
+
 /* The first match at or after `from`, leftmost, preferring what comes first in the pattern. groups[g] has a NULL ptr
  * when the group took no part. */
-bool regex_search(const Regex *r, Str text, size_t from, Str groups[REGEX_MAX_GROUPS]);
-bool regex_full_match(const Regex *r, Str text);
+bool regex_search(RegexMatcher *m, Str text, size_t from, Str groups[REGEX_MAX_GROUPS]);
+bool regex_full_match(RegexMatcher *m, Str text);
 
 /* Replaces the first match or all; \0 to \9 in rewrite are the groups, \\ a backslash. As RE2 does it, a rewrite that
  * names a group the pattern lacks changes nothing, and one with another letter behind a backslash ends there (all) or changes
  * nothing (the first match). */
-void regex_replace(const Regex *r, Str text, Str rewrite, bool all, StrBuf *out);
+void regex_replace(RegexMatcher *m, Str text, Str rewrite, bool all, StrBuf *out);

@@ -30,6 +30,7 @@ typedef struct RegexClass {
     RegexRange *ranges;
     size_t count, capacity;
     bool negated;
+    uint64_t ascii[2]; /* a bit for each rune below 128 that is in it, negation and all; set once the pattern is whole */
 } RegexClass;
 
 typedef struct RegexInst {
@@ -43,6 +44,8 @@ struct Regex {
     RegexClass *classes;
     size_t class_count, class_capacity;
     int group_count; /* without group 0 */
+    bool starts[256]; /* bytes that a match can begin with */
+    bool may_be_empty;
 };
 
 enum { REGEX_LAST_RUNE = 0x10ffff };

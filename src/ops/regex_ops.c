@@ -50,21 +50,47 @@ static Error *init_rewrite(const Node *node, void *state) {
     return NULL;
 }
 
+typedef struct RegexJob {
+    const Regex *regex;
+    const TString *in;
+    bool *matches;   /* of a match, */
+    TString *out;    /* of a replacement: */
+    Str rewrite;
+    bool all;
+} RegexJob;
+
+static void match_range(void *arg, int64_t begin, int64_t end) {
+    const RegexJob *job = arg;
+    RegexMatcher *m = regex_matcher_new(job->regex);
+    for (int64_t i = begin; i < end; i++) job->matches[i] = regex_full_match(m, tstring_str(&job->in[i]));
+    regex_matcher_free(m);
+}
+
+static void replace_range(void *arg, int64_t begin, int64_t end) {
+    const RegexJob *job = arg;
+    RegexMatcher *m = regex_matcher_new(job->regex);
+    for (int64_t i = begin; i < end; i++) {
+        StrBuf b = {0};
+        regex_replace(m, tstring_str(&job->in[i]), job->rewrite, job->all, &b);
+        size_t len = b.len;
+        tstring_take(&job->out[i], strbuf_detach(&b), len);
+    }
+    regex_matcher_free(m);
+}
+
 static Error *full_match(KernelContext *k, const Regex *r) {
     Tensor *out = kernel_output(k, 0, &k->in[0]->shape);
-    for (int64_t i = 0; out && i < out->count; i++)
-        tensor_bool(out)[i] = regex_full_match(r, tstring_str(&tensor_str(k->in[0])[i]));
+    if (!out) return NULL;
+    RegexJob job = {.regex = r, .in = tensor_str(k->in[0]), .matches = tensor_bool(out)};
+    threadpool_parallel_for(k->pool, out->count, 64, match_range, &job);
     return NULL;
 }
 
 static Error *replace(KernelContext *k, const Regex *r, Str rewrite, bool all) {
     Tensor *out = kernel_output(k, 0, &k->in[0]->shape);
-    for (int64_t i = 0; out && i < out->count; i++) {
-        StrBuf b = {0};
-        regex_replace(r, tstring_str(&tensor_str(k->in[0])[i]), rewrite, all, &b);
-        size_t len = b.len;
-        tstring_take(&tensor_str(out)[i], strbuf_detach(&b), len);
-    }
+    if (!out) return NULL;
+    RegexJob job = {.regex = r, .in = tensor_str(k->in[0]), .out = tensor_str(out), .rewrite = rewrite, .all = all};
+    threadpool_parallel_for(k->pool, out->count, 64, replace_range, &job);
     return NULL;
 }
 

@@ -52,8 +52,10 @@ static void full_matches(void **state) {
         Regex *r = NULL;
         Error *err = regex_compile(str_of(cases[i].pattern), &r);
         if (err) fail_msg("%s: %s", cases[i].pattern, err->message);
-        if (regex_full_match(r, str_of(cases[i].text)) != cases[i].full)
+        RegexMatcher *m = regex_matcher_new(r);
+        if (regex_full_match(m, str_of(cases[i].text)) != cases[i].full)
             fail_msg("%s on %s", cases[i].pattern, cases[i].text);
+        regex_matcher_free(m);
         regex_free(r);
     }
 }
@@ -83,12 +85,14 @@ static void replacements(void **state) {
         Regex *r = NULL;
         StrBuf first = {0}, all = {0};
         assert_null(regex_compile(str_of(cases[i].pattern), &r));
-        regex_replace(r, str_of(cases[i].text), str_of(cases[i].rewrite), false, &first);
-        regex_replace(r, str_of(cases[i].text), str_of(cases[i].rewrite), true, &all);
+        RegexMatcher *m = regex_matcher_new(r);
+        regex_replace(m, str_of(cases[i].text), str_of(cases[i].rewrite), false, &first);
+        regex_replace(m, str_of(cases[i].text), str_of(cases[i].rewrite), true, &all);
         assert_string_equal(strbuf_str(&first).ptr, cases[i].first);
         assert_string_equal(strbuf_str(&all).ptr, cases[i].all);
         strbuf_clear(&first);
         strbuf_clear(&all);
+        regex_matcher_free(m);
         regex_free(r);
     }
 }
@@ -142,7 +146,9 @@ static void hard_patterns_take_no_time(void **state) {
     for (int i = 0; i < 3000; i++) strbuf_addc(&text, 'a');
     Regex *r = NULL;
     assert_null(regex_compile(STR("(a*)*b|(a|a)*c|(a?){50}a{50}b"), &r));
-    assert_false(regex_full_match(r, strbuf_str(&text)));
+    RegexMatcher *m = regex_matcher_new(r);
+    assert_false(regex_full_match(m, strbuf_str(&text)));
+    regex_matcher_free(m);
     regex_free(r);
     strbuf_clear(&text);
 }

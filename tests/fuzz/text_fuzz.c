@@ -17,11 +17,13 @@ static void read_regex(Str input) {
         return;
     }
     Str groups[REGEX_MAX_GROUPS];
-    regex_search(r, input, 0, groups);
-    regex_full_match(r, input);
+    RegexMatcher *m = regex_matcher_new(r);
+    regex_search(m, input, 0, groups);
+    regex_full_match(m, input);
     StrBuf out = {0};
-    regex_replace(r, str_slice(input, 0, 200), rewrite, true, &out);
+    regex_replace(m, str_slice(input, 0, 200), rewrite, true, &out);
     strbuf_clear(&out);
+    regex_matcher_free(m);
     regex_free(r);
 }
 
