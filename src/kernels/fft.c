@@ -182,19 +182,12 @@ static inline Complex product(Complex a, Complex b) {
 #define NAME(f) CPU(f##_single)
 #include "kernels/each_cpu.inc"
 
-/* Stockham's order: the result is sorted without a bit reversal. */
-static void run_pass(const FftPass *s, int64_t n, const Complex *from, Complex *to) {
-    int64_t (*wide)(const FftPass *, const Complex *, Complex *, int64_t) = CPU_PICK(columns_wide);
-    int64_t (*single)(const FftPass *, const Complex *, Complex *, int64_t) = CPU_PICK(columns_single);
-    int64_t groups = n / (s->done * s->radix);
-    for (int64_t g = 0; g < groups; g++) {
-        const Complex *in = from + g * s->done;
-        Complex *out = to + g * s->done * s->radix;
-        single(s, in, out, wide(s, in, out, 0));
-    }
-}
+#undef CPU_BODY
+#define CPU_BODY "kernels/fft_groups.inc"
+#include "kernels/each_cpu.inc"
 
 static void run_factors(const FftPlan *p, Complex *data, Complex *scratch) {
+    void (*run_pass)(const FftPass *, int64_t, const Complex *, Complex *) = CPU_PICK(run_pass);
     Complex *from = data, *to = scratch;
     for (int i = 0; i < p->pass_count; i++) {
         run_pass(&p->passes[i], p->n, from, to);
