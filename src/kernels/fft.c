@@ -29,6 +29,9 @@ struct FftPlan {
     FftPlan *inner;
     Complex *chirp;    /* exp(-pi i k^2 / n) */
     Complex *spectrum; /* of the conjugate chirp, divided by inner->n */
+    /* Real numbers: the transform of pairs. */
+    FftPlan *half;
+    Complex *turns; /* exp(-2 pi i k / n), k <= n / 4 */
 };
 
 static inline Complex complex_of(double real, double imaginary) {
@@ -130,9 +133,22 @@ FftPlan *fft_plan_new(int64_t n) {
     return NULL;
 }
 
+FftPlan *fft_plan_real_new(int64_t n) {
+    FftPlan *p = xcalloc(1, sizeof *p);
+    p->n = n;
+    p->half = fft_plan_new(n / 2);
+    p->turns = p->half ? try_alloc((size_t)(n / 4 + 1) * sizeof *p->turns) : NULL;
+    for (int64_t k = 0; p->turns && k <= n / 4; k++) p->turns[k] = root_of(k, n);
+    if (p->turns) return p;
+    fft_plan_free(p);
+    return NULL;
+}
+
 void fft_plan_free(FftPlan *p) {
     if (!p) return;
     fft_plan_free(p->inner);
+    fft_plan_free(p->half);
+    free(p->turns);
     free(p->roots);
     free(p->chirp);
     free(p->spectrum);
@@ -144,6 +160,7 @@ int64_t fft_plan_length(const FftPlan *p) {
 }
 
 int64_t fft_plan_scratch(const FftPlan *p) {
+    if (p->half) return fft_plan_scratch(p->half);
     return p->inner ? 2 * p->inner->n : p->n;
 }
 
@@ -219,4 +236,33 @@ void fft_run(const FftPlan *p, bool inverse, Complex *data, Complex *scratch) {
     }
     if (inverse)
         for (int64_t k = 0; k < p->n; k++) data[k] = conj(data[k]);
+}
+
+/* ---- Real numbers ---- */
+
+void fft_run_real(const FftPlan *p, Complex *data, Complex *scratch) {
+    const int64_t h = p->n / 2;
+    fft_run(p->half, false, data, scratch);
+    const Complex first = data[0];
+    data[0] = complex_of(creal(first) + cimag(first), 0);
+    data[h] = complex_of(creal(first) - cimag(first), 0);
+    for (int64_t k = 1; 2 * k <= h; k++) {
+        const Complex a = data[k], b = conj(data[h - k]), even = (a + b) * 0.5, odd = product(p->turns[k], (a - b) * 0.5);
+        const Complex turned = complex_of(cimag(odd), -creal(odd));
+        data[k] = even + turned;
+        data[h - k] = conj(even - turned);
+    }
+}
+
+void fft_run_real_inverse(const FftPlan *p, Complex *data, Complex *scratch) {
+    const int64_t h = p->n / 2;
+    const double first = creal(data[0]), last = creal(data[h]);
+    data[0] = complex_of(first + last, first - last);
+    for (int64_t k = 1; 2 * k <= h; k++) {
+        const Complex a = data[k], b = conj(data[h - k]), even = a + b, odd = product(conj(p->turns[k]), a - b);
+        const Complex turned = complex_of(-cimag(odd), creal(odd));
+        data[k] = even + turned;
+        data[h - k] = conj(even - turned);
+    }
+    fft_run(p->half, true, data, scratch);
 }

@@ -14,3 +14,10 @@ int64_t fft_plan_scratch(const FftPlan *plan); /* numbers of scratch that a tran
 
 /* data (n numbers, in place) = its transform, or n times its inverse. Any number of threads may use one plan. */
 void fft_run(const FftPlan *plan, bool inverse, double _Complex *data, double _Complex *scratch);
+
+/* A plan for n real numbers, n even, as a transform of half the length; for the two functions below. */
+FftPlan *fft_plan_real_new(int64_t n);
+/* data has n / 2 + 1 places: n real numbers in pairs at the start, then the n / 2 + 1 numbers that tell their transform. */
+void fft_run_real(const FftPlan *plan, double _Complex *data, double _Complex *scratch);
+/* The other way: n times the n real numbers that the first half of a spectrum belongs to. Imaginary parts of its first and last number count for nothing. */
+void fft_run_real_inverse(const FftPlan *plan, double _Complex *data, double _Complex *scratch);

@@ -60,11 +60,23 @@ typedef struct FftJob {
     int64_t batch;
     int64_t length[MAX_AXES];                      /* of the transforms */
     int64_t in_dims[MAX_AXES], out_dims[MAX_AXES]; /* of the tensors */
-    int64_t dims[MAX_AXES]; /* of the work array: length, but the half spectrum of real inverses */
+    int64_t dims[MAX_AXES]; /* of the work array: length, but half a spectrum of real inverses and of even numbers of reals */
+    bool halved;            /* the last axis has an even number of reals: half a transform does it */
     FftPlan *plans[MAX_AXES];
     int64_t scratch;
     atomic_bool failed; /* no memory */
 } FftJob;
+
+/* Real numbers of a tensor that lie in a row. */
+static void read_reals(const Tensor *t, int64_t first, int64_t count, double *to) {
+    if (t->dtype == DT_DOUBLE) memcpy(to, tensor_f64(t) + first, (size_t)count * sizeof *to);
+    for (int64_t i = 0; t->dtype == DT_FLOAT && i < count; i++) to[i] = tensor_f32(t)[first + i];
+}
+
+static void write_reals(Tensor *t, int64_t first, int64_t count, const double *from, double scale) {
+    for (int64_t i = 0; t->dtype == DT_DOUBLE && i < count; i++) tensor_f64(t)[first + i] = from[i] * scale;
+    for (int64_t i = 0; t->dtype == DT_FLOAT && i < count; i++) tensor_f32(t)[first + i] = (float)(from[i] * scale);
+}
 
 /* Numbers of a tensor that lie in a row. */
 static void read_row(const Tensor *t, int64_t first, int64_t count, Complex *to) {
@@ -118,7 +130,10 @@ static void load_item(const FftJob *job, int64_t item, Complex *work) {
             rest /= job->dims[d];
             stride *= job->in_dims[d];
         }
-        read_row(job->in, first + flat, n, work + l * n);
+        if (job->halved && !job->s->inverse)
+            read_reals(job->in, first + flat, job->length[last], (double *)(work + l * n));
+        else
+            read_row(job->in, first + flat, n, work + l * n);
     }
 }
 
@@ -139,7 +154,9 @@ static void run_axis(const FftJob *job, int axis, Complex *work, Complex *lines,
     int64_t n = job->dims[axis], inner = product_of(job->dims, axis + 1, job->s->axes),
             outer = product_of(job->dims, 0, axis);
     for (int64_t o = 0; o < outer; o++) {
-        if (inner == 1)
+        if (job->halved && axis == job->s->axes - 1)
+            fft_run_real(job->plans[axis], work + o * n, scratch);
+        else if (inner == 1)
             fft_run(job->plans[axis], job->s->inverse, work + o * n, scratch);
         else
             run_columns(job, axis, inner, work + o * n * inner, lines, scratch);
@@ -151,7 +168,12 @@ static void finish_real(const FftJob *job, int64_t item, const Complex *work, Co
                         double scale) {
     int last = job->s->axes - 1;
     int64_t n = job->length[last], half = job->dims[last], lines = product_of(job->dims, 0, last);
-    for (int64_t l = 0; l < lines; l++) {
+    for (int64_t l = 0; l < lines && job->halved; l++) {
+        memcpy(line, work + l * half, (size_t)half * sizeof *line);
+        fft_run_real_inverse(job->plans[last], line, scratch);
+        write_reals(job->out, (item * lines + l) * n, n, (const double *)line, scale);
+    }
+    for (int64_t l = 0; l < lines && !job->halved; l++) {
         for (int64_t k = 0; k < n; k++) line[k] = k < half ? work[l * half + k] : conj(work[l * half + n - k]);
         fft_run(job->plans[last], true, line, scratch);
         write_row(job->out, (item * lines + l) * n, n, line, scale);
@@ -211,7 +233,8 @@ static Error *fft_shape(KernelContext *k, FftJob *job, Shape *out) {
             return error_invalid("Input dimension %d must have length of at least %lld but got: %lld", first + d,
                                  (long long)need, (long long)size);
         job->length[d] = n;
-        job->dims[d] = need;
+        if (last) job->halved = s->real && n % 2 == 0;
+        job->dims[d] = last && job->halved ? n / 2 + 1 : need;
         job->in_dims[d] = size;
         job->out_dims[d] = s->real && !s->inverse && last && n != 0 ? n / 2 + 1 : n;
         out->dims[first + d] = job->out_dims[d];
@@ -226,11 +249,11 @@ static Error *check_types(const FftState *s, DataType in, DataType out) {
 }
 
 /* The plan for an axis, kept or new; NULL: no memory. */
-static FftPlan *take_plan(FftState *s, int axis, int64_t length) {
+static FftPlan *take_plan(FftState *s, int axis, int64_t length, bool halved) {
     FftPlan *plan = atomic_exchange(&s->kept[axis], NULL);
-    if (plan && fft_plan_length(plan) == length) return plan;
+    if (plan && fft_plan_length(plan) == length) return plan; /* whether it is of reals the length and the axis tell */
     fft_plan_free(plan);
-    return fft_plan_new(length);
+    return halved ? fft_plan_real_new(length) : fft_plan_new(length);
 }
 
 static Error *run_fft(KernelContext *k) {
@@ -248,7 +271,7 @@ static Error *run_fft(KernelContext *k) {
     }
     bool ok = true;
     for (int d = 0; d < job.s->axes && ok; d++) {
-        job.plans[d] = take_plan(s, d, job.length[d]);
+        job.plans[d] = take_plan(s, d, job.length[d], job.halved && d == job.s->axes - 1);
         ok = job.plans[d] != NULL;
         if (ok && fft_plan_scratch(job.plans[d]) > job.scratch) job.scratch = fft_plan_scratch(job.plans[d]);
     }

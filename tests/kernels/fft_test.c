@@ -56,7 +56,36 @@ static void transforms_are_the_sums_that_define_them(void **state) {
     }
 }
 
+/* Reals by half a transform, beside the whole one; and back. */
+static void check_reals(int64_t n) {
+    Complex whole[MOST], data[MOST];
+    FftPlan *plan = fft_plan_new(n), *real = fft_plan_real_new(n);
+    assert_true(plan && real && fft_plan_length(real) == n);
+    Complex *scratch = xmalloc((size_t)(fft_plan_scratch(plan) + fft_plan_scratch(real)) * sizeof *scratch);
+    for (int64_t i = 0; i < n; i++) {
+        whole[i] = creal(number(i));
+        ((double *)data)[i] = creal(number(i));
+    }
+    fft_run(plan, false, whole, scratch);
+    fft_run_real(real, data, scratch);
+    for (int64_t k = 0; k <= n / 2; k++) assert_true(cabs(whole[k] - data[k]) < 1e-12 * (double)n);
+    data[0] += __builtin_complex(0.0, 3.0); /* counts for nothing */
+    data[n / 2] += __builtin_complex(0.0, 5.0);
+    fft_run_real_inverse(real, data, scratch);
+    for (int64_t i = 0; i < n; i++) assert_true(fabs(((double *)data)[i] / (double)n - creal(number(i))) < 1e-12);
+    free(scratch);
+    fft_plan_free(plan);
+    fft_plan_free(real);
+}
+
+static void reals_take_half_a_transform(void **state) {
+    (void)state;
+    static const int64_t longer[] = {94, 106, 128, 210, 400, 512, 720, 1000, 1024, 1082};
+    for (int64_t n = 2; n <= 64; n += 2) check_reals(n);
+    for (size_t i = 0; i < sizeof longer / sizeof longer[0]; i++) check_reals(longer[i]);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(transforms_are_the_sums_that_define_them)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(transforms_are_the_sums_that_define_them), cmocka_unit_test(reals_take_half_a_transform)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
