@@ -30,9 +30,9 @@ LIBS = $(shell pkg-config --libs $(PKGS)) -ldnnl -lgomp -lsnappy -lgif -lm -pthr
 # and in matrix products, which have an order of their own for each.
 CONTRACT := off
 $(B)/kernels/vector_math.o $(B)/kernels/gemm_thin.o: CONTRACT := fast
-# Vectors are rounded down only where nobody looks for the exception that an inexact number raises.
+# Some loops become vectors only where nobody looks for the exceptions that numbers raise.
 TRAPS :=
-$(B)/kernels/fake_quant.o: TRAPS := -fno-trapping-math
+$(B)/kernels/fake_quant.o $(B)/kernels/vector_math.o: TRAPS := -fno-trapping-math
 
 PROTOS := $(wildcard proto/*.proto)
 GEN_C := $(PROTOS:proto/%.proto=$(B)/gen/proto/%.pb-c.c)

@@ -1,10 +1,11 @@
-/* vector_math.c: exp, log, tanh and sigmoid without branches or calls, so that compilers make vector code of the loops;
+/* vector_math.c: exp, log, tanh, sigmoid, sin, cos and erf without branches or calls, so that compilers make vector code of the loops;
  * compiled for each instruction set, the best one chosen when first used. */
 #include "kernels/vector_math.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "base/float16.h"
 
@@ -80,6 +81,50 @@ INLINE float sigmoid_of(float x) {
     return (x < 0 ? e : 1) / (1 + e); /* for x < 0 e^x keeps small results */
 }
 
+/* sin and cos in double, which makes up for what is lost when multiples of a quarter turn are taken away: exact to 2^20 of them. The first part of pi / 2 has
+   33 bits. Polynomials for |r| <= pi / 4. `ahead` quarters are added. */
+#define TURNS_MOST 1e6f
+INLINE float sine_of(float x, int64_t ahead) {
+    const double ROUNDER = 6755399441055744.0; /* 1.5 * 2^52 */
+    union {
+        double value;
+        int64_t bits;
+    } shifted = {(double)x * 0.63661977236758134308 + ROUNDER};
+    const double n = shifted.value - ROUNDER, r = ((double)x - n * 1.57079632673412561417) - n * 6.07710050650619224932e-11, square = r * r;
+    double sine = 2.7183114939898219064e-6;
+    sine = sine * square - 1.98393348360966317347e-4;
+    sine = sine * square + 8.3333293858894631756e-3;
+    sine = sine * square - 1.66666666416265235595e-1;
+    sine = r * (sine * square + 1); /* of -0 it is -0 */
+    double cosine = 2.43904487962774090654e-5;
+    cosine = cosine * square - 1.38867637746099294692e-3;
+    cosine = cosine * square + 4.16666233237390631894e-2;
+    cosine = cosine * square - 4.99999997251031003120e-1;
+    cosine = cosine * square + 1;
+    const int64_t quarter = shifted.bits + ahead;
+    const double value = quarter & 1 ? cosine : sine;
+    return (float)(quarter & 2 ? -value : value);
+}
+
+/* A quotient of polynomials, in double: 1.1 units in the last place. */
+INLINE float erf_of(float x) {
+    double a = (double)x > 4 ? 4 : (double)x;
+    a = a < -4 ? -4 : a;
+    const double square = a * a;
+    double p = -2.72614225801306e-10, q = -1.45660718464996e-05;
+    p = p * square + 2.77068142495902e-08;
+    p = p * square - 2.10102402082508e-06;
+    p = p * square - 5.69250639462346e-05;
+    p = p * square - 7.34990630326855e-04;
+    p = p * square - 2.95459980854025e-03;
+    p = p * square - 1.60960333262415e-02;
+    q = q * square - 2.13374055278905e-04;
+    q = q * square - 1.68282697438203e-03;
+    q = q * square - 7.37332916720468e-03;
+    q = q * square - 1.42647390514189e-02;
+    return (float)(a * p / q);
+}
+
 /* ---- Loops, for each instruction set ---- */
 
 #define NAME(f) f##_plain
@@ -131,4 +176,28 @@ void vector_tanh(float *z, const float *x, int64_t n) {
 }
 void vector_sigmoid(float *z, const float *x, int64_t n) {
     BEST(vector_sigmoid)(z, x, n);
+}
+void vector_erf(float *z, const float *x, int64_t n) {
+    BEST(vector_erf)(z, x, n);
+}
+
+/* Angles beyond what is exact, infinities among them, are left to the C library. */
+static void waves(VectorFn *loop, float (*far)(float), float *z, const float *x, int64_t n) {
+    enum { BLOCK = 256 };
+    float block[BLOCK]; /* z may be x */
+    for (int64_t start = 0; start < n; start += BLOCK) {
+        const int64_t count = n - start < BLOCK ? n - start : BLOCK;
+        loop(block, x + start, count);
+        int beyond = 0;
+        for (int64_t i = 0; i < count; i++) beyond |= fabsf(x[start + i]) > TURNS_MOST;
+        for (int64_t i = 0; beyond && i < count; i++)
+            if (fabsf(x[start + i]) > TURNS_MOST) block[i] = far(x[start + i]);
+        memcpy(z + start, block, (size_t)count * sizeof *z);
+    }
+}
+void vector_sin(float *z, const float *x, int64_t n) {
+    waves(BEST(near_sin), sinf, z, x, n);
+}
+void vector_cos(float *z, const float *x, int64_t n) {
+    waves(BEST(near_cos), cosf, z, x, n);
 }

@@ -1,4 +1,4 @@
-/* vector_math_test.c: exp, log, tanh and sigmoid of floats against the C library, over all magnitudes and at the edges.
+/* vector_math_test.c: exp, log, tanh, sigmoid, sin, cos and erf of floats against the C library, over all magnitudes and at the edges.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,6 +65,9 @@ static void test_best(void **state) {
     check_function("log", vector_log, log);
     check_function("tanh", vector_tanh, tanh);
     check_function("sigmoid", vector_sigmoid, sigmoid);
+    check_function("sin", vector_sin, sin);
+    check_function("cos", vector_cos, cos);
+    check_function("erf", vector_erf, erf);
 }
 
 static void test_plain(void **state) {
@@ -73,6 +76,7 @@ static void test_plain(void **state) {
     check_function("log", vector_log_plain, log);
     check_function("tanh", vector_tanh_plain, tanh);
     check_function("sigmoid", vector_sigmoid_plain, sigmoid);
+    check_function("erf", vector_erf_plain, erf);
 }
 
 int main(void) {
