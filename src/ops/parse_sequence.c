@@ -288,12 +288,8 @@ static Error *put_list_dense(const Sequence *q, int i, int out, int lengths_out)
         WireReader r = wire_reader(cell->list);
         ExampleFeature f;
         for (int64_t step = 0; step < cell->steps && sequence_next_step(&r, &f); step++) {
-            if ((f.type == DT_INVALID ? 0 : feature_count(&f)) != n) {
-                Shape steps = q->s->list_shapes[i];
-                shape_insert_dim(&steps, 0, -1);
-                return error_invalid("Feature list '%.*s' has an unexpected number of values.  Total values size: %lld is not consistent with output shape: %s", STR_ARG(q->keys[c]),
-                                     (long long)cell->values, shape_text(&steps).text);
-            }
+            int64_t count = f.type == DT_INVALID ? 0 : feature_count(&f);
+            if (count != n) return sequence_step_error(q, e, c, step, count, &q->s->list_shapes[i]);
             if (f.type != DT_INVALID) feature_copy(&f, at_element(t, (e * most + step) * n));
         }
         if (lengths) tensor_i64(lengths)[e] = cell->steps;

@@ -96,6 +96,7 @@ static Error *next_file(RecordState *st) {
     return record_reader_open(&file_system_local, path, st->compression, &st->reader);
 }
 
+/* No further than the end of the epoch: its last records are drawn before the next one begins, so that none comes twice in one. */
 static Error *fill_buffer(RecordState *st, size_t want) {
     while (st->count < want) {
         Str record;
@@ -105,6 +106,7 @@ static Error *fill_buffer(RecordState *st, size_t want) {
         if (!more) {
             record_reader_close(st->reader);
             st->reader = NULL;
+            if (st->left == 0 && st->count > 0) return NULL;
             err = next_file(st);
             if (err) return err;
             continue;

@@ -49,6 +49,22 @@ Error *sequence_list_missing(const Sequence *q, int64_t e, int c) {
     return err;
 }
 
+/* TensorFlow looks at the steps one by one only when the sum of their values is one of whole steps. */
+Error *sequence_step_error(const Sequence *q, int64_t e, int c, int64_t step, int64_t count, const Shape *shape) {
+    int64_t n = shape_count(shape), all = sequence_cell(q, e, c)->values;
+    if (n == 0 || all % n) {
+        Shape steps = *shape;
+        shape_insert_dim(&steps, 0, -1);
+        return error_invalid("Feature list '%.*s' has an unexpected number of values.  Total values size: %lld is not consistent with output shape: %s",
+                             STR_ARG(q->keys[c]), (long long)all, shape_text(&steps).text);
+    }
+    char *owned;
+    Error *err = error_invalid("Name: %s, Key: %.*s, Index: %lld.  Number of values != expected.  values size: %lld but output shape: %s",
+                               name_of(q, e, &owned), STR_ARG(q->keys[c]), (long long)step, (long long)count, shape_text(shape).text);
+    free(owned);
+    return err;
+}
+
 bool sequence_next_step(WireReader *r, ExampleFeature *f) {
     while (wire_next(r)) {
         if (r->field != 1 || r->type != WIRE_BYTES) continue;

@@ -46,6 +46,8 @@ Cell *sequence_cell(const Sequence *q, int64_t e, int c);
 Error *sequence_column_error(const Sequence *q, int64_t e, int c, const char *what);
 /* A list that has to be there and is not. */
 Error *sequence_list_missing(const Sequence *q, int64_t e, int c);
+/* Step `step` of a list has `count` values, which are not those of `shape`. */
+Error *sequence_step_error(const Sequence *q, int64_t e, int c, int64_t step, int64_t count, const Shape *shape);
 /* Fills the cells of example e; `found` has room for a feature of each column of the context. */
 Error *sequence_read_example(const Sequence *q, int64_t e, ExampleFeature *found) MUST_CHECK;
 /* The next step of a list; false at the end, or with r->failed set. */

@@ -285,3 +285,15 @@ def test_summaries(p):
     p.record([v.audio.sample_rate for v in summary.value if v.HasField("audio")])
     p.run(tf.summary.scalar("bad", x), {x: [1.0, 2.0]})
     p.run(tf.summary.histogram("bad", x), {x: [np.nan]})
+
+
+@program()
+def test_no_record_comes_twice_in_an_epoch(p):
+    for name in "ab":
+        with tf.io.TFRecordWriter("%s/%s.records" % (p.folder, name)) as writer:
+            for i in range(5):
+                writer.write(b"%s%d" % (name.encode(), i))
+    records = tf.raw_ops.RecordInput(file_pattern=p.folder + "/*.records", file_random_seed=7, file_shuffle_shift_ratio=0.3,
+                                     file_buffer_size=100, file_parallelism=2, batch_size=5, compression_type="")
+    for _ in range(3):
+        p.record(sorted(r for _ in range(2) for r in p.session.run(records)))

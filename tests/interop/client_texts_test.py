@@ -145,6 +145,7 @@ ROWS = {
     "one example: rows of another size": lambda p: tf.parse_single_example(TWO, {"a": ROWS_OF([3], tf.float32, allow_missing=True)}),
     "sequence: no list": lambda p: tf.io.parse_sequence_example([sequence()], {}, {"x": ROWS_OF([2], tf.float32)}),
     "sequence: no context": lambda p: tf.io.parse_sequence_example([sequence()], {"c": FIXED([], tf.int64)}, {}),
+    "sequence: another count of a step": lambda p: tf.io.parse_sequence_example([sequence(x=[numbers(1), numbers(1, 2, 3)])], {}, {"x": ROWS_OF([2], tf.float32)}),
     "sequence: another count": lambda p: tf.io.parse_sequence_example([sequence(x=[numbers(1)])], {}, {"x": ROWS_OF([2], tf.float32)}),
     "one example: another count": lambda p: tf.parse_single_example(TWO, {"a": FIXED([1, 3], tf.float32)}),
     "examples with too many names": lambda p: tf.parse_example(fed([TWO], object), {"a": ANY(tf.float32)}, example_names=fed([b"a", b"b"], object)),
