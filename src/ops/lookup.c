@@ -101,8 +101,20 @@ static Error *make_init(const Node *node, MakeState *s, LookupKind kind, bool ha
     return err;
 }
 
+/* The pairs that TensorFlow has: programs count on the others being refused. */
+static bool is_fixed_pair(DataType key, DataType value) {
+    bool number = value == DT_FLOAT || value == DT_DOUBLE || value == DT_INT32;
+    return (key == DT_STRING && (number || value == DT_BOOL || value == DT_INT64 || value == DT_STRING)) ||
+           (key == DT_INT64 && (number || value == DT_INT64 || value == DT_STRING)) || (key == DT_INT32 && (number || value == DT_STRING));
+}
+
 static Error *init_fixed(const Node *node, void *state) {
-    return make_init(node, state, LOOKUP_FIXED, false);
+    Error *err = make_init(node, state, LOOKUP_FIXED, false);
+    const LookupSpec *spec = &((MakeState *)state)->spec;
+    if (!err && !is_fixed_pair(spec->key_type, spec->value_type))
+        err = error_invalid("No OpKernel was registered to support Op '%.*s' used by {{node %.*s}} with these attrs: [key_dtype=%s, value_dtype=%s]",
+                            STR_ARG(node->op), STR_ARG(node->name), dtype_name(spec->key_type), dtype_name(spec->value_type));
+    return err;
 }
 static Error *init_mutable(const Node *node, void *state) {
     return make_init(node, state, LOOKUP_MUTABLE, false);

@@ -121,3 +121,12 @@ def test_errors_of_tables_are_told_in_the_same_words(rill, reference, tmp_path, 
     (expected,) = outcomes_of(build, reference, tmp_path / "tensorflow", "v1", {})
     (got,) = outcomes_of(build, rill, tmp_path / "rill", "v1", {})
     assert words(got) == words(expected)
+
+
+@program()
+def test_types_that_a_table_that_is_never_changed_may_have(p):
+    for key in (tf.int32, tf.int64, tf.string, tf.float32):
+        for value in (tf.bool, tf.int32, tf.int64, tf.float32, tf.float64, tf.string, tf.uint8):
+            with tf.Graph().as_default(), tf.Session(p.target) as session:
+                size = raw.lookup_table_size_v2(raw.hash_table_v2(key, value))
+                p.attempt(lambda: session.run(size))
