@@ -39,7 +39,7 @@ static Error *run_assert(KernelContext *k) {
     StrBuf text = {0};
     for (int i = 1; i < k->input_count; i++) {
         strbuf_add(&text, i > 1 ? STR(" [") : STR("["));
-        print_values(&text, k->in[i], summarize);
+        if (!print_marks(&text, k->in[i], summarize)) print_values(&text, k->in[i], summarize);
         strbuf_addc(&text, ']');
     }
     Error *err = error_invalid("assertion failed: %s", strbuf_str(&text).ptr);
@@ -77,7 +77,7 @@ static Error *run_print(KernelContext *k) {
     strbuf_add(&text, s->message);
     for (int i = 1; i < k->input_count; i++) {
         strbuf_addc(&text, '[');
-        print_values(&text, k->in[i], s->summarize);
+        if (!print_marks(&text, k->in[i], s->summarize)) print_values(&text, k->in[i], s->summarize);
         strbuf_addc(&text, ']');
     }
     strbuf_addc(&text, '\n');

@@ -52,6 +52,20 @@ Error *quantized_range_input(KernelContext *k, int i, const char *low, const cha
     return NULL;
 }
 
+Error *quantized_scalars_input(KernelContext *k, int i, const char *low, const char *high, QuantizedWords words, QuantizedRange *out) {
+    for (int j = 0; j < 2; j++) {
+        const Shape *shape = &k->in[i + j]->shape;
+        const char *name = j ? high : low;
+        if (shape->rank == 0) continue;
+        if (words == QUANTIZED_SHAPE)
+            return error_invalid("%s shape must be rank 0 but is rank %d, received shape: %s", name, shape->rank, shape_text(shape).text);
+        if (words == QUANTIZED_SCALAR) return error_invalid("%s must be a scalar, but got shape%s", name, shape_text(shape).text);
+        const char *quote = words == QUANTIZED_QUOTED ? "`" : "";
+        return error_invalid("%s%s%s must be rank 0 but is rank %d", quote, name, quote, shape->rank);
+    }
+    return quantized_range_input(k, i, low, high, out);
+}
+
 bool quantized_range_output(KernelContext *k, int i, QuantizedRange r) {
     Tensor *low = kernel_output(k, i, &SHAPE_SCALAR), *high = low ? kernel_output(k, i + 1, &SHAPE_SCALAR) : NULL;
     if (!high) return false;
@@ -71,13 +85,6 @@ Error *quantized_need_type(const Node *node, const char *attr, DataType want) {
 
 /* ---- One range for all ---- */
 
-static Error *scalar_range(KernelContext *k, int i, const char *low, const char *high, QuantizedRange *out) {
-    for (int j = 0; j < 2; j++)
-        if (k->in[i + j]->shape.rank != 0)
-            return error_invalid("`%s` must be rank 0 but is rank %d", j ? high : low, k->in[i + j]->shape.rank);
-    return quantized_range_input(k, i, low, high, out);
-}
-
 /* From zero or below to the greatest number there is. */
 static QuantizedRange actual_range(const Tensor *x, QuantizedRange given) {
     const int32_t *v = x->data;
@@ -94,7 +101,7 @@ static Error *run_range(KernelContext *k) {
     QuantizedRange given = {0, 0};
     for (int i = 1; i <= 2; i++)
         if (k->in[i]->count == 0) return error_invalid("Input %s must not be empty.", i == 1 ? "min" : "max");
-    Error *err = scalar_range(k, 1, "input_min", "input_max", &given);
+    Error *err = quantized_range_input(k, 1, "input_min", "input_max", &given);
     if (!err) quantized_range_output(k, 0, actual_range(k->in[0], given));
     return err;
 }
@@ -108,15 +115,15 @@ static void convert(KernelContext *k, QuantizedRange from, QuantizedRange to) {
 
 static Error *run_shrink(KernelContext *k) {
     QuantizedRange given = {0, 0};
-    Error *err = scalar_range(k, 1, "input_min", "input_max", &given);
+    Error *err = quantized_scalars_input(k, 1, "input_min", "input_max", QUANTIZED_QUOTED, &given);
     if (!err) convert(k, given, actual_range(k->in[0], given));
     return err;
 }
 
 static Error *run_requantize(KernelContext *k) {
     QuantizedRange given = {0, 0}, asked = {0, 0};
-    Error *err = scalar_range(k, 1, "input_min", "input_max", &given);
-    if (!err) err = scalar_range(k, 3, "requested_output_min", "requested_output_max", &asked);
+    Error *err = quantized_scalars_input(k, 1, "input_min", "input_max", QUANTIZED_QUOTED, &given);
+    if (!err) err = quantized_scalars_input(k, 3, "requested_output_min", "requested_output_max", QUANTIZED_QUOTED, &asked);
     if (err) return err;
     if (!(asked.low <= 0)) return error_invalid("requested_output_min must be <= 0, but got %g", (double)asked.low);
     if (!(asked.high >= asked.low))

@@ -169,7 +169,7 @@ static Error *run_pool(KernelContext *k) {
     const Window *win = k->state;
     const Tensor *x = k->in[0];
     QuantizedRange range = {0, 0};
-    Error *err = quantized_range_input(k, 1, "min_input", "max_input", &range);
+    Error *err = quantized_scalars_input(k, 1, "min_input", "max_input", QUANTIZED_SHAPE, &range);
     if (err) return err;
     if (x->shape.rank != 4) return error_invalid("Input must be 4 or 5-dimensional");
     Span h, w;

@@ -166,8 +166,8 @@ static Error *run_bias(KernelContext *k) {
     const Tensor *x = k->in[0], *bias = k->in[1];
     const QuantizedType *type = quantized_type(x->dtype);
     QuantizedRange of_x = {0, 0}, of_bias = {0, 0};
-    Error *err = quantized_range_input(k, 2, "min_input", "max_input", &of_x);
-    if (!err) err = quantized_range_input(k, 4, "min_bias", "max_bias", &of_bias);
+    Error *err = quantized_scalars_input(k, 2, "min_input", "max_input", QUANTIZED_QUOTED, &of_x);
+    if (!err) err = quantized_scalars_input(k, 4, "min_bias", "max_bias", QUANTIZED_QUOTED, &of_bias);
     if (err) return err;
     if (x->shape.rank < 2) return error_invalid("Input tensor must be at least 2D: %s", shape_text(&x->shape).text);
     if (bias->shape.rank != 1) return error_invalid("Biases must be 1D: %s", shape_text(&bias->shape).text);
@@ -203,10 +203,7 @@ static Error *run_relu(KernelContext *k) {
     const Tensor *x = k->in[0];
     const QuantizedType *type = quantized_type(x->dtype);
     QuantizedRange range = {0, 0};
-    for (int i = 1; i < 3; i++)
-        if (k->in[i]->shape.rank != 0)
-            return error_invalid("`%s` must be rank 0 but is rank %d", i == 1 ? "min_input" : "max_input", k->in[i]->shape.rank);
-    Error *err = quantized_range_input(k, 1, "min_input", "max_input", &range);
+    Error *err = quantized_scalars_input(k, 1, "min_input", "max_input", QUANTIZED_QUOTED, &range);
     if (err) return err;
     int32_t least = quantized_from_float(type, 0.0f, range),
             most = *(const bool *)k->state ? quantized_from_float(type, 6.0f, range) : (int32_t)type->highest;

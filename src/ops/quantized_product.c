@@ -188,8 +188,8 @@ static Error *matrix_sizes(const ProductState *st, const Tensor *a, const Tensor
 static Error *run_matmul(KernelContext *k) {
     QuantizedRange a = {0, 0}, b = {0, 0};
     Int8Gemm g = {0};
-    Error *err = quantized_range_input(k, 2, "min_a", "max_a", &a);
-    if (!err) err = quantized_range_input(k, 4, "min_b", "max_b", &b);
+    Error *err = quantized_scalars_input(k, 2, "min_a", "max_a", QUANTIZED_SCALAR, &a);
+    if (!err) err = quantized_scalars_input(k, 4, "min_b", "max_b", QUANTIZED_SCALAR, &b);
     if (err) return err;
     if (!(a.high > a.low)) return error_invalid("max_a must be larger than min_a.");
     if (!(b.high > b.low)) return error_invalid("max_b must be larger than min_b.");
@@ -403,8 +403,8 @@ static Shape conv_result(const ConvJob *job) {
 /* With zero points, of unsigned types: the windows of VALID lie in the middle of the image. */
 static Error *run_zero_conv(KernelContext *k, ConvJob *job) {
     QuantizedRange in = {0, 0}, of_filter = {0, 0};
-    Error *err = quantized_range_input(k, 2, "min_input", "max_input", &in);
-    if (!err) err = quantized_range_input(k, 4, "min_filter", "max_filter", &of_filter);
+    Error *err = quantized_scalars_input(k, 2, "min_input", "max_input", QUANTIZED_PLAIN, &in);
+    if (!err) err = quantized_scalars_input(k, 4, "min_filter", "max_filter", QUANTIZED_PLAIN, &of_filter);
     if (err) return err;
     for (int i = 1; i < 3; i++)
         job->shape.pad[i] = ((job->shape.out[i] - 1) * job->shape.stride[i] + job->shape.k[i] - job->shape.in[i]) / 2;

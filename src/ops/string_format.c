@@ -220,12 +220,24 @@ static void clear_format(void *state) {
     free(s->lens);
 }
 
+/* Elements TensorFlow does not print are in one pair of brackets, whatever the shape. */
+static void print_input(StrBuf *b, const Tensor *t, int64_t summarize) {
+    StrBuf marks = {0};
+    if (!print_marks(&marks, t, summarize))
+        print_nested(b, t, summarize);
+    else if (t->shape.rank == 0)
+        strbuf_add(b, strbuf_str(&marks));
+    else
+        strbuf_addf(b, "[%.*s]", STR_ARG(strbuf_str(&marks)));
+    strbuf_clear(&marks);
+}
+
 static Error *run_format(KernelContext *k) {
     const FormatState *s = k->state;
     StrBuf b = {0};
     for (int i = 0; i < s->count; i++) {
         strbuf_add(&b, (Str){s->parts[i], s->lens[i]});
-        if (i < k->input_count) print_nested(&b, k->in[i], s->summarize);
+        if (i < k->input_count) print_input(&b, k->in[i], s->summarize);
     }
     Tensor *out = kernel_output(k, 0, &SHAPE_SCALAR);
     if (out)

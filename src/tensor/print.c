@@ -129,6 +129,22 @@ static void print_element(StrBuf *out, const Tensor *t, int64_t i, bool quoted) 
     }
 }
 
+/* Types of which TensorFlow prints the values. */
+static bool is_printed(DataType t) {
+    NumberKind kind = number_kind(t);
+    if (t == DT_QINT32) return false;
+    return kind == NUMBER_BOOL || kind == NUMBER_INT || kind == NUMBER_UINT || t == DT_STRING || t == DT_FLOAT || t == DT_DOUBLE || t == DT_HALF ||
+           t == DT_BFLOAT16 || t == DT_FLOAT8_E5M2 || t == DT_FLOAT8_E4M3FN;
+}
+
+bool print_marks(StrBuf *out, const Tensor *t, int64_t max_entries) {
+    if (is_printed(t->dtype)) return false;
+    int64_t limit = max_entries < 0 || max_entries > t->count ? t->count : max_entries;
+    for (int64_t i = 0; i < limit; i++) strbuf_add(out, i ? STR(" ?") : STR("?"));
+    if (t->count > limit) strbuf_add(out, STR("..."));
+    return true;
+}
+
 typedef struct Printing {
     StrBuf *out;
     const Tensor *t;

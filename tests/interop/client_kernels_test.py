@@ -90,6 +90,38 @@ def quantized_equal(dtype):
 test_equality = table({dtype.name: quantized_equal(dtype) for dtype in (tf.qint8, tf.quint8, tf.qint16, tf.quint16, tf.qint32)})
 
 
+def ranges(op, low, high, **others):
+    """A range of one number in a vector, where most quantised ops want a scalar."""
+    def fetches():
+        one = tf.placeholder_with_default(tf.constant([0.0]), None)
+        made = {name: tf.bitcast(tf.constant(np.ones(v, np.uint8)), tf.quint8) if isinstance(v, tuple) else v for name, v in others.items()}
+        return list(getattr(R, op)(**{low: one, high: 1.0}, **made))[1:]
+    return fetches
+
+
+WINDOW = dict(ksize=[1, 2, 2, 1], strides=[1, 1, 1, 1], padding="SAME")
+test_quantized_ranges = table({
+    "bias": ranges("QuantizedBiasAdd", "min_input", "max_input", input=(2, 3), bias=(3,), min_bias=0.0, max_bias=1.0, out_type=tf.qint32),
+    "average": ranges("QuantizedAvgPool", "min_input", "max_input", input=(1, 4, 4, 2), **WINDOW),
+    "product": ranges("QuantizedMatMul", "min_a", "max_a", a=(2, 3), b=(3, 2), min_b=0.0, max_b=1.0),
+    "convolution": ranges("QuantizedConv2D", "min_input", "max_input", input=(1, 4, 4, 2), filter=(2, 2, 2, 3), min_filter=0.0, max_filter=1.0,
+                          strides=[1, 1, 1, 1], padding="SAME"),
+    "range": lambda: list(R.RequantizationRange(input=tf.bitcast(tf.constant([3, 7]), tf.qint32), input_min=tf.placeholder_with_default([0.0], None), input_max=1.0)),
+})
+
+
+def printed(dtype):
+    return lambda: R.StringFormat(inputs=[tf.cast(tf.constant([[0, 1], [2, 3]], tf.float32), dtype)], template="{}", placeholder="{}")
+
+
+test_printed = table({
+    **{dtype.name: printed(dtype) for dtype in (tf.complex64, tf.complex128, tf.qint32, tf.qint8, tf.bfloat16) + FLOAT8},
+    "a complex scalar": lambda: R.StringFormat(inputs=[tf.constant(1j)], template="{}", placeholder="{}"),
+    "no complex numbers": lambda: R.StringFormat(inputs=[tf.zeros([0, 2], tf.complex64)], template="{}", placeholder="{}", summarize=-1),
+    "an assertion": lambda: R.Assert(condition=False, data=[tf.ones([2, 2], tf.complex64), tf.constant(2j)], summarize=3),
+})
+
+
 def compiled(fn):
     """What TensorFlow's compiler computes of a function."""
     def fetches():
