@@ -118,7 +118,7 @@ static Error *run_range_int(KernelContext *k) {
         return error_invalid("Requires start >= limit when delta < 0: %lld/%lld", (long long)start, (long long)limit);
     __int128 distance = limit > start ? limit - start : start - limit, step = delta > 0 ? delta : -delta;
     __int128 size = (distance + step - 1) / step;
-    if (size > INT64_MAX / 8) return error_invalid("Requires ((limit - start) / delta) <= %lld", (long long)INT64_MAX);
+    if (size > INT64_MAX) return error_invalid("Requires ((limit - start) / delta) <= %lld", (long long)INT64_MAX);
     Shape shape = shape_vector((int64_t)size);
     Tensor *out = kernel_output(k, 0, &shape);
     for (int64_t i = 0; out && i < out->count; i++) put_int(out, i, (uint64_t)start + (uint64_t)i * (uint64_t)delta);

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "io/bundle.h"
+#include "ops/elements.h"
 #include "ops/op_list.h"
 
 const OpDef save_restore_ops[] = {
@@ -170,10 +171,18 @@ static Error *set_text(KernelContext *k, char *text) {
     return NULL;
 }
 
+static Error *need_scalars(KernelContext *k) {
+    for (int i = 0; i < k->input_count; i++)
+        if (k->in[i]->shape.rank != 0)
+            return error_invalid("%.*s must be a scalar, got shape %s", STR_ARG(k->node->info->inputs[i].name), shape_text(&k->in[i]->shape).text);
+    return NULL;
+}
+
 static Error *run_filename(KernelContext *k) {
     char *base = NULL;
     int64_t shard, count;
-    Error *err = kernel_scalar_int(k, 1, &shard);
+    Error *err = need_scalars(k);
+    if (!err) err = kernel_scalar_int(k, 1, &shard);
     if (!err) err = kernel_scalar_int(k, 2, &count);
     if (!err) err = path_input(k, 0, "basename", &base);
     if (err) return err;
@@ -185,7 +194,8 @@ static Error *run_filename(KernelContext *k) {
 static Error *run_filespec(KernelContext *k) {
     char *base = NULL;
     int64_t count;
-    Error *err = kernel_scalar_int(k, 1, &count);
+    Error *err = need_scalars(k);
+    if (!err) err = kernel_scalar_int(k, 1, &count);
     if (!err) err = path_input(k, 0, "basename", &base);
     if (err) return err;
     char *text = xasprintf("%s-\?\?\?\?\?-of-%05lld", base, (long long)count);

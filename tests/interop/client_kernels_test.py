@@ -122,6 +122,24 @@ test_printed = table({
 })
 
 
+def unknown(value):
+    """A value whose shape only the server sees."""
+    return tf.placeholder_with_default(tf.constant(value), None)
+
+
+def long_range(start, limit, delta=1):
+    return lambda: R.Range(start=unknown(np.int64(start)), limit=tf.constant(limit, tf.int64), delta=tf.constant(delta, tf.int64))
+
+
+test_scalars = table({
+    "shards in a vector": lambda: R.ShardedFilename(basename="x", shard=4, num_shards=unknown([100])),
+    "a name in a vector": lambda: R.ShardedFilespec(basename=unknown([b"x"]), num_shards=100),
+    "a range nobody has memory for": long_range(0, 2**62),
+    "a range too long to count": long_range(-2**62, 2**62),
+    "a long range of few": long_range(0, 2**63 - 1, 2**62),
+})
+
+
 def compiled(fn):
     """What TensorFlow's compiler computes of a function."""
     def fetches():
