@@ -285,6 +285,10 @@ static Error *run_sparse_segment(KernelContext *k) {
         if (segments > given) return error_invalid("segment ids must be < num_segments");
         segments = given;
     }
+    Shape shape = data->shape;
+    shape.dims[0] = segments;
+    err = shape_check_grown(&shape);
+    if (err) return err;
     for (int64_t i = 0; i < s.rows; i++) {
         int64_t row = index_at(indices, i);
         if (row < 0 || row >= data->shape.dims[0])

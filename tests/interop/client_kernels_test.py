@@ -169,6 +169,7 @@ test_variants = table({
 
 
 test_segments = table({
+    "a segment beyond all sizes": lambda: R.SparseSegmentSum(data=np.ones((2, 4)), indices=tf.constant([2**62], tf.int64), segment_ids=tf.constant([2**62 - 1], tf.int64)),
     "segments too many to count": lambda: R.UnsortedSegmentSum(data=np.ones(3), segment_ids=1, num_segments=tf.constant(8327099846119777499, tf.int64)),
 })
 
