@@ -674,12 +674,14 @@ def batch_sizes(p):
     p.run(sizes)
 
 
-@program("DatasetToGraph DatasetToGraphV2 DatasetFingerprint")
+@program("DatasetToGraph DatasetToGraphV2 DatasetFingerprint DatasetFromGraph GetOptions")
 def as_graphs(p):
     """The bytes are in any order; what they are is compared by tests/interop/client_datasets_test.py."""
     graphs = [raw.DatasetToGraph(input_dataset=batches()), raw.DatasetToGraphV2(input_dataset=batches(), external_state_policy=2)]
     same = [p.graph.create_op("DatasetFingerprint", [d], [tf.uint64]).outputs[0] for d in (batches(), batches(), batches(9))]
-    p.run([tf.strings.length(g) > 100 for g in graphs] + [tf.equal(same[0], same[1]), tf.equal(same[0], same[2])])
+    again = raw.OptionsDataset(input_dataset=p.graph.create_op("DatasetFromGraph", [graphs[1]], [tf.variant]).outputs[0], serialized_options=b"\x30\x01", **ROWS)
+    told = [p.graph.create_op("GetOptions", [d], [tf.string]).outputs[0] for d in (again, batches())]
+    p.run([tf.strings.length(g) > 100 for g in graphs] + [tf.equal(same[0], same[1]), tf.equal(same[0], same[2]), raw.DatasetCardinality(input_dataset=again)] + told)
 
 
 @program("StatsAggregatorHandle StatsAggregatorHandleV2 ExperimentalStatsAggregatorHandle StatsAggregatorSummary ExperimentalStatsAggregatorSummary "

@@ -187,6 +187,7 @@
     ROW(dataset_sampling) \
     ROW(dataset_global_shuffle) \
     ROW(dataset_graph) \
+    ROW(dataset_graph_dataset) \
     ROW(dataset_legacy_rebatch) \
     ROW(dataset_stats) \
     ROW(dataset_auto_shard) \

@@ -92,6 +92,8 @@ const ShapeRow dataset_rules[] = {
     {"ExperimentalAutoShardDataset", rule_scalar, 0},
     {"ComputeBatchSize", rule_scalar, 0},
     {"DatasetFingerprint", rule_scalar, 0},
+    {"DatasetFromGraph", rule_scalar, 0},
+    {"GetOptions", rule_scalar, 0},
     {"DatasetToGraph", rule_scalar, 0},
     {"DatasetToGraphV2", rule_scalar, 0},
     {"ExperimentalRebatchDataset", rule_scalar, 0},

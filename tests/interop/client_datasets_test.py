@@ -8,7 +8,8 @@ import pytest
 import tensorflow.compat.v1 as tf
 import tensorflow.compat.v2 as tf2
 from tensorflow.core.framework import graph_pb2
-from tensorflow.python.data.experimental.ops import distribute
+from tensorflow.python.data.experimental.ops import distribute, random_access
+from tensorflow.python.data.ops import dataset_ops
 from tensorflow.python.data.ops.options import ExternalStatePolicy
 
 from client_programs import Failure, compare, outcomes_of, program
@@ -312,3 +313,64 @@ def test_a_function_with_a_constant_of_another_type(p):
 
     p.run(tf.data.make_one_shot_iterator(Data.range(2).map(broken)).get_next())
     assert any("Type mismatch" in x.text for x in p.outcomes if isinstance(x, Failure))
+
+
+def options(**settings):
+    made = tf2.data.Options()
+    for name, value in settings.items():
+        setattr(made, name, value)
+    return made
+
+
+def set_options(dataset, value):
+    """The settings in what GetOptions gives; where two say something else the later one counts."""
+    message = tf2.data.Options()._to_proto().FromString(value)
+    return sorted((field.name, getattr(message, field.name)) for field, _ in message.ListFields() if field.message_type is None)
+
+
+@pytest.mark.parametrize("row", ["one", "two", "other later", "zipped", "below", "none", "from a graph"])
+def test_options_are_told(rill, reference, graph, row):
+    slack, order, other = options(experimental_slack=True), options(deterministic=False), options(deterministic=True)
+    dataset = {"one": lambda: Data.range(3).with_options(slack), "two": lambda: Data.range(3).with_options(slack).with_options(order),
+               "other later": lambda: Data.range(3).with_options(order).map(lambda x: x).with_options(other),
+               "zipped": lambda: Data.zip((Data.range(3).with_options(slack), Data.range(3).with_options(order))),
+               "below": lambda: Data.range(3).with_options(slack).batch(2).repeat(2), "none": lambda: Data.range(3),
+               "from a graph": lambda: again(Data.range(3).with_options(slack).map(lambda x: x + 1))}[row]()
+    told = tf.raw_ops.GetOptions(input_dataset=dataset._variant_tensor)
+    found = []
+    for target in (rill, reference):
+        with tf.Session(target) as session:
+            found.append(set_options(dataset, session.run(told)))
+    assert found[0] == found[1]
+
+
+def again(dataset):
+    """The dataset that its own graph makes."""
+    made = tf.raw_ops.DatasetFromGraph(graph_def=tf.raw_ops.DatasetToGraphV2(input_dataset=dataset._variant_tensor))
+    return dataset_ops._VariantDataset(made, dataset.element_spec)
+
+
+@program()
+def test_a_graph_makes_its_dataset_again(p):
+    for dataset in (Data.range(5), Data.range(6).map(lambda x: x * x).filter(lambda x: x > 3).batch(2), Data.range(3).flat_map(lambda x: Data.range(x)).map(tf.as_string),
+                    Data.from_tensor_slices((["a", "b"], [1.0, 2.0])).repeat(2), Data.range(9).shuffle(4, seed=3).take(4), pairs().with_options(options(deterministic=False))):
+        pull(p, again(dataset), 9)
+        pull(p, again(again(dataset)).repeat(2), 3)
+        p.run(tf.data.make_one_shot_iterator(again(dataset)).get_next())
+
+
+@program()
+def test_a_graph_that_makes_no_dataset(p):
+    for graph in (b"", b"no graph", tf.Graph().as_graph_def().SerializeToString()):
+        p.run(tf.data.experimental.cardinality(dataset_ops._VariantDataset(tf.raw_ops.DatasetFromGraph(graph_def=tf.placeholder_with_default(graph, [])), tf.TensorSpec([], tf.int64))))
+
+
+@program()
+def test_elements_by_their_place(p):
+    rows = Data.range(10).batch(4, drop_remainder=True)
+    for dataset, places in ((Data.range(9).shuffle(4, seed=3), range(-1, 10)), (Data.range(9).shuffle(9, seed=5).map(lambda x: x * x).take(4), range(5)),
+                            (rows.unbatch(), (-1, 0, 5, 7, 8)), (rows.map(lambda x: x + 1), (0, 1, 2)), (Data.range(10).batch(4).unbatch(), (0,)),
+                            (Data.range(9).filter(lambda x: x > 2), (0,)), (Data.range(9).repeat(), (0,))):
+        for place in places:
+            p.run(random_access.at(dataset, place))
+        p.run(dataset.cardinality())

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "ops/dataset/dataset_origin.h"
 #include "ops/elements.h"
 #include "ops/op_list.h"
 #include "ops/tensor_list.h"
@@ -402,7 +403,14 @@ static Error *restore_unbatch(DatasetIterator *it, IteratorContext *c, IteratorS
     return err ? err : iterator_restore_input(it, c, s);
 }
 
+static int64_t count_unbatched(const Dataset *d) {
+    int64_t n = dataset_cardinality(d->inputs[0]), rows = n < 0 ? -1 : dataset_origin_rows(d->inputs[0]), all;
+    if (n < 0) return n;
+    return rows > 0 && !__builtin_mul_overflow(n, rows, &all) ? all : CARDINALITY_UNKNOWN;
+}
+
 static const DatasetKind unbatch_kind = {.name = "Unbatch",
+                                         .cardinality = count_unbatched,
                                          .iterator_size = sizeof(UnbatchIterator),
                                          .start = start_unbatch,
                                          .next = next_unbatched,

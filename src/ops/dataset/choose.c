@@ -351,6 +351,8 @@ static bool joins_batches(Str options) {
     return true;
 }
 
+static const DatasetKind options_kind = {.name = "Options", .is_wrapper = true};
+
 static Error *run_options(KernelContext *k) {
     Dataset *in = NULL, *apart = NULL;
     Str options = STR("");
@@ -358,8 +360,8 @@ static Error *run_options(KernelContext *k) {
     if (!err) err = node_attr_string(k->node, "serialized_options", &options);
     if (err) return err;
     if (!joins_batches(options)) apart = batch_dataset_apart(in);
-    if (!apart) return run_same(k);
-    kernel_set_dataset(k, 0, apart);
+    kernel_set_dataset(k, 0, dataset_like(&options_kind, apart ? apart : in));
+    if (apart) dataset_unref(apart);
     return NULL;
 }
 

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "io/record.h"
 #include "ops/dataset/dataset.h"
+#include "ops/dataset/dataset_origin.h"
 #include "ops/dataset/element_list.h"
 #include "ops/tensor_list.h"
 #include "ops/lookup_table.h"
@@ -37,9 +38,9 @@ typedef struct Walk {
     int count;
 } Walk;
 
-static Error *walk_begin(KernelContext *k, int input, const char *root, Walk *w) {
+static Error *walk_begin(KernelContext *k, int input, const char *root, bool by_place, Walk *w) {
     Dataset *d = NULL;
-    *w = (Walk){.context = {.cancel = kernel_cancel(k), .root = root}};
+    *w = (Walk){.context = {.cancel = kernel_cancel(k), .root = root, .by_place = by_place}};
     Error *err = kernel_dataset(k, input, &d);
     if (err) return err;
     w->count = d->component_count;
@@ -76,7 +77,7 @@ static Error *set_outputs(KernelContext *k, Tensor **element, int count) {
 static void reduce(KernelContext *k, void *arg) {
     Closure *f = arg;
     Walk w;
-    Error *err = walk_begin(k, 0, "ReduceIterator", &w);
+    Error *err = walk_begin(k, 0, "ReduceIterator", false, &w);
     int n = k->output_count;
     Tensor **args = tuple_new(n + w.count), **rets = tuple_new(n);
     DataType *types = xcalloc((size_t)n + 1, sizeof *types);
@@ -118,7 +119,7 @@ static void single_element(KernelContext *k, void *arg) {
     Walk w;
     bool end = false;
     (void)arg;
-    Error *err = walk_begin(k, 0, "SingleElementIterator", &w);
+    Error *err = walk_begin(k, 0, "SingleElementIterator", false, &w);
     Tensor **element = tuple_new(w.count), **second = tuple_new(w.count);
     if (!err) err = iterator_next(w.it, &w.context, element, &end);
     if (!err && end) err = error_invalid("Dataset was empty.");
@@ -137,21 +138,33 @@ static Error *run_single_element(KernelContext *k) {
 
 /* ---- One element by its place ---- */
 
-static bool is_shuffled(const Dataset *d) {
-    if (str_starts(str_of(d->kind->name), STR("Shuffle"))) return true;
-    for (int i = 0; i < d->input_count; i++)
-        if (is_shuffled(d->inputs[i])) return true;
+/* Kinds whose elements TensorFlow has by their place when it knows how many there are. */
+static bool has_places(const Dataset *d) {
+    static const char *const names[] = {"Batch", "Cache", "Concatenate", "Map", "ParallelMap", "ParallelBatch", "Prefetch", "Repeat", "Shard", "Shuffle", "Skip", "Take", "Unbatch", "Zip"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (str_is(str_of(d->kind->name), names[i])) return true;
     return false;
 }
 
+/* How many places there are; a map is taken to have all those of its input, which nobody may rely on who pulls. */
+static int64_t count_places(const Dataset *d) {
+    int64_t n = dataset_cardinality(d), rows, all;
+    if (n != CARDINALITY_UNKNOWN) return n;
+    if (d->kind->is_map) return count_places(d->inputs[0]);
+    if (!str_is(str_of(d->kind->name), "Unbatch")) return n;
+    n = count_places(d->inputs[0]);
+    rows = dataset_origin_rows(d->inputs[0]);
+    return n < 0 ? n : rows > 0 && !__builtin_mul_overflow(n, rows, &all) ? all : CARDINALITY_UNKNOWN;
+}
+
 static Error *check_place(const Dataset *d, int64_t index) {
-    int64_t n = dataset_cardinality(d);
-    if (n == CARDINALITY_INFINITE)
+    int64_t n = count_places(d);
+    if (n == CARDINALITY_INFINITE || (n == CARDINALITY_UNKNOWN && has_places(d)))
         return error_new(CODE_FAILED_PRECONDITION,
-                         "Dataset of type %sDatasetOp::Dataset has infinite cardinality, which does not support random "
+                         "Dataset of type %sDatasetOp::Dataset has %s cardinality, which does not support random "
                          "access.",
-                         d->kind->name);
-    if (n == CARDINALITY_UNKNOWN || is_shuffled(d))
+                         d->kind->name, n == CARDINALITY_INFINITE ? "infinite" : "unknown");
+    if (n == CARDINALITY_UNKNOWN)
         return error_unimplemented("Random access is not implemented for dataset %sDatasetOp::Dataset", d->kind->name);
     if (index < 0 || index >= n)
         return error_new(CODE_OUT_OF_RANGE, "Index out of range [0, %lld):%lld", (long long)n, (long long)index);
@@ -168,7 +181,7 @@ static void element_at(KernelContext *k, void *arg) {
     Error *err = kernel_int64(k, 1, "index", &index);
     if (!err) err = kernel_dataset(k, 0, &d);
     if (!err) err = check_place(d, index);
-    if (!err) err = walk_begin(k, 0, NULL, &w);
+    if (!err) err = walk_begin(k, 0, NULL, true, &w);
     Tensor **element = tuple_new(w.count);
     for (int64_t i = 0; !err && !end && i <= index; i++) {
         tuple_clear(element, w.count);
@@ -207,7 +220,7 @@ static void to_tfrecord(KernelContext *k, void *arg) {
     Compression how = COMPRESSION_NONE;
     RecordWriter *writer = NULL;
     (void)arg;
-    Error *err = walk_begin(k, 0, NULL, &w);
+    Error *err = walk_begin(k, 0, NULL, false, &w);
     if (!err) err = kernel_string(k, 1, "filename", &path);
     if (!err) err = kernel_string(k, 2, "compression_type", &compression);
     if (!err) err = record_compression_from_name(compression, &how);
@@ -252,7 +265,7 @@ static void fill_table(KernelContext *k, void *arg) {
     Walk w;
     LookupTable *table = arg;
     ElementList all = {0};
-    Error *err = walk_begin(k, 1, NULL, &w);
+    Error *err = walk_begin(k, 1, NULL, false, &w);
     if (!err && w.count != 2) err = error_invalid("The dataset of a table must have two components, keys and values");
     for (bool end = false; !err && !end;) {
         Tensor **element = tuple_new(w.count);

@@ -69,13 +69,19 @@ static void unref_dataset(void *object) {
 const VariantType dataset_variant_type = {
     .type_name = "tensorflow::DatasetVariantWrapper", .ref = ref_dataset, .unref = unref_dataset};
 
-Error *tensor_dataset(const Tensor *t, Dataset **out) {
+Error *tensor_dataset_wrapped(const Tensor *t, Dataset **out) {
     if (t->dtype != DT_VARIANT || t->shape.rank != 0)
         return error_invalid("Dataset tensor must be a scalar of dtype DT_VARIANT.");
     const Variant *v = tensor_variants(t);
     if (v->type != &dataset_variant_type) return error_invalid("Tensor must be a Dataset object.");
     *out = v->object;
     return NULL;
+}
+
+Error *tensor_dataset(const Tensor *t, Dataset **out) {
+    Error *err = tensor_dataset_wrapped(t, out);
+    while (!err && (*out)->kind->is_wrapper) *out = (*out)->inputs[0];
+    return err;
 }
 
 Error *kernel_dataset(KernelContext *k, int i, Dataset **out) {

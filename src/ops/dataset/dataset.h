@@ -23,6 +23,7 @@ typedef struct IteratorContext {
     Cancel *cancel;
     ClosureScope *scope; /* (optional) */
     bool drops_errors;   /* whoever pulls drops errors and pulls again: what fails for good must be left behind */
+    bool by_place;       /* the walk looks for the element of one place: what shuffles has a place for each, the same for every walk */
     const char *root;    /* (optional) what errors call the walk; else it is a session's iterator */
     const DatasetIterator *parent; /* (optional) the iterator that pulls or starts another */
 } IteratorContext;
@@ -46,6 +47,7 @@ typedef struct DatasetKind {
                      *it); /* (optional) ends its threads, frees what it has besides input; also after a failed start */
     bool joins_map; /* a map right below is one with it: an error spoils the whole element above */
     bool is_map;
+    bool is_wrapper; /* stands for its input; only what tells how a pipeline was made sees it */
 } DatasetKind;
 
 struct Dataset {
@@ -84,6 +86,7 @@ int64_t dataset_cardinality(const Dataset *d);
 /* The dataset in input i, borrowed; InvalidArgument when it is none. */
 Error *kernel_dataset(KernelContext *k, int i, Dataset **out) MUST_CHECK;
 Error *tensor_dataset(const Tensor *t, Dataset **out) MUST_CHECK;
+Error *tensor_dataset_wrapped(const Tensor *t, Dataset **out) MUST_CHECK; /* may be a wrapper */
 void kernel_set_dataset(KernelContext *k, int o, Dataset *take);
 Error *dataset_tensor(Dataset *d, Tensor **out) MUST_CHECK; /* a scalar variant with a reference of its own */
 /* A function given by attribute `attr`, with the inputs [first, first + count of types in list attribute types_attr)

@@ -1,4 +1,4 @@
-/* dataset_graph.c: what a dataset tells of how it was made: DatasetToGraph, DatasetFingerprint, ComputeBatchSize.
+/* dataset_graph.c: what a dataset tells of how it was made: DatasetToGraph, GetOptions, DatasetFingerprint, ComputeBatchSize.
 
    GraphDef: node=1 library=2 versions=4. NodeDef: name=1 op=2 input=3 attr=5. VersionDef: producer=1. AttrValue: type=6 tensor=8 i=3. */
 #include <stdlib.h>
@@ -16,6 +16,7 @@ const OpDef dataset_graph_ops[] = {
     {"DatasetToGraph", "input_dataset: variant -> graph: string",
      "stateful_whitelist: list(string) >= 0 = []; allow_stateful: bool = false; strip_device_assignment: bool = false", 0},
     {"DatasetToGraphV2", "input_dataset: variant -> graph: string", "external_state_policy: int = 0; strip_device_assignment: bool = false", 0},
+    {"GetOptions", "input_dataset: variant -> serialized_options: string", "", 0},
     {"DatasetFingerprint", "input_dataset: variant -> fingerprint: uint64", "", 0},
     {"ComputeBatchSize", "input_dataset: variant -> batch_size: int64", "", 0},
     {0},
@@ -75,7 +76,7 @@ static void put_dataset(GraphWriter *w, const Dataset *d, StrBuf *name);
 
 static void put_input(GraphWriter *w, const Tensor *t, StrBuf *name) {
     Dataset *inner = NULL;
-    if (t->dtype == DT_VARIANT && !(w->err = tensor_dataset(t, &inner)))
+    if (t->dtype == DT_VARIANT && !(w->err = tensor_dataset_wrapped(t, &inner)))
         put_dataset(w, inner, name);
     else if (!w->err)
         put_constant(w, t, name);
@@ -138,7 +139,7 @@ static Error *run_to_graph(KernelContext *k) {
     Dataset *d = NULL;
     GraphWriter w = {.refuses_state = *(bool *)k->state};
     StrBuf name = {0};
-    Error *err = kernel_dataset(k, 0, &d);
+    Error *err = tensor_dataset_wrapped(k->in[0], &d);
     if (err) return err;
     put_dataset(&w, d, &name);
     if (!w.err) put_ending(&w, strbuf_str(&name));
@@ -146,6 +147,33 @@ static Error *run_to_graph(KernelContext *k) {
     strbuf_clear(&name);
     strbuf_clear(&w.graph);
     return w.err ? error_wrap(w.err, "Failed to serialize the input pipeline graph") : NULL;
+}
+
+/* Messages one after another are one that has what each has, the last one's where two have the same. */
+static void add_options(const Tensor *t, StrBuf *out) {
+    Dataset *d = NULL;
+    const Tensor *input;
+    Str name, value;
+    Error *err = tensor_dataset_wrapped(t, &d);
+    for (int i = 0; !err && (input = dataset_origin_input(d, i)); i++)
+        if (input->dtype == DT_VARIANT) add_options(input, out);
+    for (int i = 0; !err && d->kind->is_wrapper && dataset_origin_attr(d, i, &name, &value); i++) {
+        WireReader r = wire_reader(str_is(name, "serialized_options") ? value : STR(""));
+        while (wire_next(&r))
+            if (r.field == 2 && r.type == WIRE_BYTES) strbuf_add(out, r.bytes);
+    }
+    error_free(err); /* what is no dataset has no options */
+}
+
+static Error *run_get_options(KernelContext *k) {
+    Dataset *d = NULL;
+    StrBuf options = {0};
+    Error *err = kernel_dataset(k, 0, &d);
+    if (err) return err;
+    add_options(k->in[0], &options);
+    kernel_set_output(k, 0, tensor_scalar_str(strbuf_str(&options)));
+    strbuf_clear(&options);
+    return NULL;
 }
 
 static Error *run_fingerprint(KernelContext *k) {
@@ -216,6 +244,7 @@ static Error *run_batch_size(KernelContext *k) {
 const KernelDef dataset_graph_cpu[] = {
     {"DatasetToGraph", .run = run_to_graph, .state_size = sizeof(bool), .init = init_to_graph},
     {"DatasetToGraphV2", .run = run_to_graph, .state_size = sizeof(bool), .init = init_to_graph},
+    {"GetOptions", .run = run_get_options},
     {"DatasetFingerprint", .run = run_fingerprint},
     {"ComputeBatchSize", .run = run_batch_size},
     {0},

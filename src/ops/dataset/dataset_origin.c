@@ -179,6 +179,25 @@ Error *dataset_check_state(const Dataset *d) {
     return err;
 }
 
+/* AttrValue: list=1. ListValue: shape=7. TensorShapeProto: dim=2. Dim: size=1. */
+int64_t dataset_origin_rows(const Dataset *d) {
+    Str name, value;
+    for (int i = 0; dataset_origin_attr(d, i, &name, &value); i++) {
+        if (!str_is(name, "output_shapes")) continue;
+        static const uint32_t path[] = {1, 7, 2};
+        for (size_t level = 0; level < sizeof path / sizeof *path; level++) {
+            WireReader r = wire_reader(value);
+            value = STR("");
+            while (!value.len && wire_next(&r))
+                if (r.field == path[level] && r.type == WIRE_BYTES) value = r.bytes;
+        }
+        WireReader dim = wire_reader(value);
+        while (wire_next(&dim))
+            if (dim.field == 1 && dim.type == WIRE_VARINT) return (int64_t)dim.number;
+    }
+    return -1;
+}
+
 /* ---- Once more, of other inputs ---- */
 
 static Error *replace_inputs(const Dataset *d, Dataset *const *inputs, Tensor **in) {

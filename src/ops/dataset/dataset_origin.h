@@ -13,6 +13,8 @@ Str dataset_origin_name(const Dataset *d);
 /* Input i of the op, borrowed; NULL: it has none. Attribute i; false: it has none. The functions that attributes name; NULL: there are none. */
 const Tensor *dataset_origin_input(const Dataset *d, int i);
 bool dataset_origin_attr(const Dataset *d, int i, Str *name, Str *value);
+/* What the first component of every element has in its first dimension, as the op says; -1 when that is not known. */
+int64_t dataset_origin_rows(const Dataset *d);
 const FunctionLibrary *dataset_origin_functions(const Dataset *d);
 /* Calls it for every op of the functions that attributes name, until it gives an error, and returns that. */
 typedef Error *OpVisitor(Str op);

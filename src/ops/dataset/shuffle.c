@@ -65,6 +65,7 @@ typedef struct ShuffleIterator {
     uint64_t seed, seed2;
     PhiloxStream stream;
     int64_t drawn;
+    bool by_place; /* all of the input is in the buffer */
 } ShuffleIterator;
 
 static void reset_stream(ShuffleIterator *s) {
@@ -76,8 +77,14 @@ static void reset_stream(ShuffleIterator *s) {
 
 static Error *start_shuffle(DatasetIterator *it, IteratorContext *c) {
     ShuffleIterator *s = (ShuffleIterator *)it;
-    (void)c;
-    seeds_draw(((ShuffleDataset *)it->dataset)->seeds, &s->seed, &s->seed2);
+    SeedGenerator *seeds = ((ShuffleDataset *)it->dataset)->seeds;
+    s->by_place = c->by_place;
+    if (s->by_place) {
+        SeedState chosen = seeds_state(seeds);
+        s->seed = (uint64_t)chosen.seed, s->seed2 = (uint64_t)chosen.seed2;
+    } else {
+        seeds_draw(seeds, &s->seed, &s->seed2);
+    }
     reset_stream(s);
     return NULL;
 }
@@ -95,7 +102,7 @@ static void stop_shuffle(DatasetIterator *it) {
 
 /* The ring grows as it is first filled: few inputs are as large as the buffer that is asked for. */
 static Tensor ***ring_at(ShuffleIterator *s, int64_t number) {
-    int64_t i = number % ((ShuffleDataset *)s->base.dataset)->buffer_size;
+    int64_t i = s->by_place ? number : number % ((ShuffleDataset *)s->base.dataset)->buffer_size;
     if (i >= s->ring_used) {
         s->ring = vec_reserve(s->ring, &s->ring_capacity, (size_t)i + 1, sizeof *s->ring);
         while (s->ring_used <= i) s->ring[s->ring_used++] = NULL;
@@ -116,7 +123,7 @@ static bool wants_more(const ShuffleIterator *s) {
     const ShuffleDataset *d = (const ShuffleDataset *)s->base.dataset;
     if (!s->base.input && d->count >= 0 && s->pass >= d->count) return false;
     if (s->slice_count > MAX_PASSES && s->element_count > 0) return false;
-    return s->element_count < d->buffer_size;
+    return s->by_place || s->element_count < d->buffer_size;
 }
 
 static void drop_empty_slices(ShuffleIterator *s) {
