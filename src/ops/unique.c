@@ -124,6 +124,27 @@ static int64_t table_put(RowTable *t, const char *row) {
     return *slot - 1;
 }
 
+/* The same for one integer a row, as ids of embeddings are, without a look at the type for each. */
+static void put_ids(RowTable *t, const Tensor *ids, Tensor *idx) {
+    const bool is_short = dtype_size(ids->dtype) == 4;
+    for (int64_t i = 0; i < ids->count; i++) {
+        const int64_t id = is_short ? tensor_i32(ids)[i] : tensor_i64(ids)[i];
+        const uint64_t hash = mix(0, (uint64_t)id);
+        for (uint64_t at = hash & t->mask;; at = (at + 1) & t->mask) {
+            int64_t *slot = &t->slots[at];
+            if (*slot == 0) {
+                t->rows[t->count++] = (const char *)ids->data + (size_t)i * (is_short ? 4 : 8);
+                *slot = t->count;
+            } else {
+                const char *seen = t->rows[*slot - 1];
+                if ((is_short ? *(const int32_t *)seen : *(const int64_t *)seen) != id) continue;
+            }
+            index_put(idx, i, *slot - 1);
+            break;
+        }
+    }
+}
+
 static Error *out_of_memory(int64_t n) {
     return error_new(CODE_RESOURCE_EXHAUSTED, "OOM when allocating a table of %lld rows", (long long)n);
 }
@@ -142,14 +163,17 @@ static Error *unique_rows(KernelContext *k, const Tensor *in, const Shape *shape
     Shape vector = shape_vector(n);
     Tensor *idx = kernel_output(k, 1, &vector);
     if (!idx) goto out;
-    for (int64_t i = 0; i < n; i++)
+    const bool is_ids = width == 1 && (in->dtype == DT_INT32 || in->dtype == DT_INT64);
+    if (is_ids) put_ids(&table, in, idx);
+    for (int64_t i = 0; i < n && !is_ids; i++)
         index_put(idx, i, table_put(&table, (const char *)in->data + (size_t)i * row_bytes));
     Shape out_shape = *shape;
     out_shape.dims[axis] = table.count;
     Tensor *out = kernel_output(k, 0, &out_shape);
     if (!out) goto out;
     int64_t outer = shape_prod(shape, 0, axis), inner = width / (outer > 0 ? outer : 1);
-    for (int64_t i = 0; i < table.count && width > 0; i++) {
+    for (int64_t i = 0; i < table.count && is_ids; i++) memcpy((char *)out->data + (size_t)i * kind.size, table.rows[i], kind.size);
+    for (int64_t i = 0; i < table.count && width > 0 && !is_ids; i++) {
         StridedCopy c = {0};
         copy_add_dim(&c, outer, table.count * inner, inner);
         copy_add_dim(&c, inner, 1, 1);
