@@ -55,7 +55,7 @@ static Error *unquoted(Str record, char delimiter, bool quotes, size_t *at, CsvF
     size_t from = *at, i = from;
     for (; i < record.len && record.ptr[i] != delimiter; i++)
         if ((quotes && record.ptr[i] == '"') || record.ptr[i] == '\n' || record.ptr[i] == '\r')
-            return error_invalid("Unquoted fields cannot have quotes/CRLFs inside");
+            return error_invalid("Unquoted fields cannot have quotes%s inside", f->lines_cut ? "" : "/CRLFs");
     add(f, str_slice(record, from, i));
     *at = i;
     return NULL;

@@ -12,6 +12,7 @@ typedef struct CsvFields {
     size_t count, capacity;
     char **unquoted; /* text of fields that had quotes */
     size_t unquoted_count, unquoted_capacity;
+    bool lines_cut; /* set by the caller: line ends that are in no quotes were cut off before, and errors do not speak of them */
 } CsvFields;
 
 /* Fields point into the record or into `fields`, until the next call. */

@@ -172,6 +172,7 @@ static Error *next_csv(DatasetIterator *it, IteratorContext *c, Tensor **out, bo
         }
         err = read_record(i, d, &record, &more);
         if (!err && more) {
+            i->fields.lines_cut = true;
             err = csv_split(strbuf_str(&record), d->delimiter, d->quotes, &i->fields);
             Str nothing = STR("");
             CsvFields one = {.items = &nothing, .count = 1}; /* an empty line is one empty field */
