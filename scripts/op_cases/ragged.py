@@ -113,6 +113,9 @@ def data_format(c):
         yield Call(np.array([[1, 2], [3, 4], [5, 6], [7, 8]], c.T), src_format="NHWC", dst_format="NCHW")
         yield Call(v(1, 2), src_format="NHWC", dst_format="NCHW")
         yield Call(v(1, 2, 3), src_format="NHWC", dst_format="NCHW")
+        yield Call(np.array([[1, 2], [3, 4], [5, 6]], c.T), src_format="NHWC", dst_format="NCHW")
+    for src, dst in (("NH", "HN"), ("NHWC", "NCDHW"), ("NHWC", ""), ("1234", "1253"), ("1233", "1233"), ("1233", "1234")):
+        yield Call(x, src_format=src, dst_format=dst)
 
 
 @cases("NthElement")

@@ -49,16 +49,17 @@ static Error *bincount(KernelContext *k, bool binary, bool rows_allowed) {
     const RowMath *math = row_math(weights->dtype);
     int64_t bins;
     if (!math) return error_unimplemented("Bincount of type %s", dtype_name(weights->dtype));
-    if (k->in[1]->count != 1) return error_invalid("Shape must be rank 0 but is rank %d", k->in[1]->shape.rank);
-    bins = index_at(k->in[1], 0);
-    if (bins < 0) return error_invalid("size (%lld) must be non-negative", (long long)bins);
     if (rows_allowed && values->shape.rank > 2)
         return error_invalid("Shape must be at most rank 2 but is rank %d", values->shape.rank);
+    if (k->in[1]->shape.rank != 0) return error_invalid("Shape must be rank 0 but is rank %d", k->in[1]->shape.rank);
+    bins = index_at(k->in[1], 0);
+    if (bins < 0 && !rows_allowed) return error_invalid("size (%lld) must be non-negative", (long long)bins);
     if (weights->count != 0 && !shape_eq(&weights->shape, &values->shape))
         return rows_allowed ? error_invalid("`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts as "
                                             "all weights equal to 1. Received %s",
                                             shape_text(&weights->shape).text)
                             : error_invalid("Input indices and weights must have the same size.");
+    if (bins < 0) return error_invalid("size (%lld) must be non-negative", (long long)bins);
     bool matrix = rows_allowed && values->shape.rank == 2;
     Shape shape = matrix ? shape_matrix(values->shape.dims[0], bins) : shape_vector(bins);
     Tensor *out = kernel_output(k, 0, &shape);
@@ -75,7 +76,6 @@ static Error *bincount(KernelContext *k, bool binary, bool rows_allowed) {
 }
 
 static Error *run_bincount(KernelContext *k) {
-    if (k->in[1]->shape.rank != 0) return error_invalid("Shape must be rank 0 but is rank %d", k->in[1]->shape.rank);
     return bincount(k, false, false);
 }
 

@@ -23,16 +23,33 @@ static bool is_space(char letter) {
     return letter != 'N' && letter != 'C';
 }
 
+/* Every letter of the one is in the other, and is there once. */
+static bool is_permutation(Str src, Str dst) {
+    if (src.len != dst.len) return false;
+    for (size_t i = 0; i < src.len; i++) {
+        int found = 0;
+        for (size_t j = 0; j < dst.len; j++)
+            found += dst.ptr[j] == src.ptr[i];
+        for (size_t j = 0; j < i; j++)
+            found += src.ptr[j] == src.ptr[i];
+        if (found != 1) return false;
+    }
+    return true;
+}
+
 static Error *init_format(const Node *node, void *state) {
     FormatState *s = state;
     Str src, dst;
     Error *err = node_attr_string(node, "src_format", &src);
     if (!err) err = node_attr_string(node, "dst_format", &dst);
     if (err) return err;
-    if ((src.len != 4 && src.len != 5) || dst.len != src.len)
-        return error_invalid(
-            "Source and destination format must be of length 4 or 5, received src_format = %.*s, dst_format = %.*s",
-            STR_ARG(src), STR_ARG(dst));
+    if (src.len != 4 && src.len != MAX_LETTERS)
+        return error_invalid("Source format must be of length 4 or 5, received src_format = %.*s", STR_ARG(src));
+    if (dst.len != 4 && dst.len != MAX_LETTERS)
+        return error_invalid("Destination format must be of length 4 or 5, received dst_format = %.*s", STR_ARG(dst));
+    if (!is_permutation(src, dst))
+        return error_invalid("Destination and source format must determine a permutation, got %.*s and %.*s",
+                             STR_ARG(src), STR_ARG(dst));
     s->count = (int)src.len;
     for (int i = 0; i < s->count; i++) {
         int place = -1, before = 0;
@@ -42,7 +59,6 @@ static Error *init_format(const Node *node, void *state) {
             else
                 before += is_space(dst.ptr[j]);
         }
-        if (place < 0) return error_invalid("%.*s is not a permutation of %.*s", STR_ARG(src), STR_ARG(dst));
         s->to[i] = place;
         if (is_space(src.ptr[i])) s->space_to[s->space_count++] = before;
     }
@@ -66,8 +82,9 @@ static Error *run_permute(KernelContext *k) {
     if (x->shape.rank != 1 && x->shape.rank != 2)
         return error_invalid("input must be a vector or 2D tensor, but got shape %s", shape_text(&x->shape).text);
     if (n != s->count && n != s->count - 2)
-        return error_invalid("%dD input must be of size %d or %d, but got shape %s", x->shape.rank, s->count - 2,
-                             s->count, shape_text(&x->shape).text);
+        return error_invalid("%s input must be of size %d or %d, but got shape %s",
+                             x->shape.rank == 1 ? "1D" : "First dimension of 2D", s->count - 2, s->count,
+                             shape_text(&x->shape).text);
     if (x->shape.rank == 2 && x->shape.dims[1] != 2)
         return error_invalid("Second dimension of 2D input must be of size 2, but got shape %s",
                              shape_text(&x->shape).text);

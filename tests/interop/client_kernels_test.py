@@ -134,6 +134,9 @@ def long_range(start, limit, delta=1):
 test_scalars = table({
     "shards in a vector": lambda: R.ShardedFilename(basename="x", shard=4, num_shards=unknown([100])),
     "a name in a vector": lambda: R.ShardedFilespec(basename=unknown([b"x"]), num_shards=100),
+    "the number of bins in a vector": lambda: R.DenseBincount(input=[1, 2, 2], size=unknown([3]), weights=tf.zeros([0])),
+    "no number of bins, and weights of another shape": lambda: R.DenseBincount(input=[1, 2], size=unknown(-1), weights=unknown([1.0])),
+    "the number of bins in a vector, for a cube": lambda: R.DenseBincount(input=unknown([[[1]]]), size=unknown([3]), weights=tf.zeros([0])),
     "a range nobody has memory for": long_range(0, 2**62),
     "a range too long to count": long_range(-2**62, 2**62),
     "a long range of few": long_range(0, 2**63 - 1, 2**62),
