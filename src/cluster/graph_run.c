@@ -129,7 +129,7 @@ static void taken(void *arg, Error *err, Tensor *value, bool is_dead) {
 static Error *not_valid(Str key, int position) {
     RendezvousKey parts = {0};
     rendezvous_key_parse(key, &parts);
-    return error_invalid("The tensor returned for %.*s was not valid. Retval[%d] does not have value", STR_ARG(parts.edge), position);
+    return error_internal("The tensor returned for %.*s was not valid. Retval[%d] does not have value", STR_ARG(parts.edge), position);
 }
 
 static Error *take_values(GraphRun *run, RunGraphResult *result) {
