@@ -93,11 +93,8 @@ static void add_way(RegexMatcher *run, Ways *ways, int start, size_t pos, size_t
 }
 
 static bool in_class(const RegexClass *c, uint32_t rune) {
-    bool found = false;
     if (rune < 128) return c->ascii[rune / 64] >> rune % 64 & 1;
-    if (rune == REGEX_NO_RUNE) return false;
-    for (size_t i = 0; i < c->count && !found; i++) found = rune >= c->ranges[i].low && rune <= c->ranges[i].high;
-    return found != c->negated;
+    return rune != REGEX_NO_RUNE && regex_class_has(c, rune);
 }
 
 /* Ways through nothing yet, in a generation of their own. */
@@ -181,6 +178,7 @@ static bool search(RegexMatcher *run, Str text, size_t from, bool full, size_t *
             if (!full && !r->may_be_empty) {
                 while (pos < text.len && !r->starts[(unsigned char)text.ptr[pos]]) pos++;
                 if (pos == text.len) break;
+                begin(&run->now, r->count); /* conditions that failed on the way here may hold here */
             }
         }
         if (!matched && (pos == from || !full)) {

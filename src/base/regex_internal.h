@@ -53,3 +53,6 @@ enum { REGEX_LAST_RUNE = 0x10ffff };
 
 /* One character of UTF-8; a byte that starts none is REGEX_NO_RUNE, which is in no class, negated or not. */
 size_t utf8_next(Str text, size_t at, uint32_t *rune);
+
+bool regex_class_has(const RegexClass *c, uint32_t rune);
+void regex_find_starts(Regex *r); /* of a program that is whole */

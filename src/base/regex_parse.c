@@ -550,39 +550,6 @@ void regex_free(Regex *r) {
     free(r);
 }
 
-static bool in_ranges(const RegexClass *c, uint32_t rune) {
-    for (size_t i = 0; i < c->count; i++)
-        if (rune >= c->ranges[i].low && rune <= c->ranges[i].high) return true;
-    return false;
-}
-
-/* What the program can begin with: everything that is reached without a character; conditions are taken to hold. */
-static void find_starts(Regex *r) {
-    for (size_t i = 0; i < r->class_count; i++)
-        for (uint32_t rune = 0; rune < 128; rune++)
-            if (in_ranges(&r->classes[i], rune) != r->classes[i].negated) r->classes[i].ascii[rune / 64] |= 1ull << rune % 64;
-    for (int byte = 128; byte < 256; byte++) r->starts[byte] = true;
-    bool *seen = xcalloc(r->count, sizeof *seen);
-    int *stack = xmalloc((2 * r->count + 1) * sizeof *stack), depth = 0;
-    stack[depth++] = 0;
-    while (depth > 0) {
-        const int at = stack[--depth];
-        if (seen[at]) continue;
-        seen[at] = true;
-        const RegexInst *inst = &r->insts[at];
-        if (inst->op == REGEX_CLASS) {
-            for (int rune = 0; rune < 128; rune++) r->starts[rune] |= r->classes[inst->x].ascii[rune / 64] >> rune % 64 & 1;
-        } else if (inst->op == REGEX_MATCH) {
-            r->may_be_empty = true;
-        } else {
-            if (inst->op == REGEX_SPLIT) stack[depth++] = inst->y;
-            stack[depth++] = inst->op == REGEX_SPLIT || inst->op == REGEX_JUMP ? inst->x : at + 1;
-        }
-    }
-    free(seen);
-    free(stack);
-}
-
 Error *regex_compile(Str pattern, Regex **out) {
     Parser p = {.r = xcalloc(1, sizeof(Regex)), .pattern = pattern};
     uint32_t rune = 0;
@@ -599,7 +566,7 @@ Error *regex_compile(Str pattern, Regex **out) {
         regex_free(p.r);
         return err;
     }
-    find_starts(p.r);
+    regex_find_starts(p.r);
     *out = p.r;
     return NULL;
 }

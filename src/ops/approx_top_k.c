@@ -1,4 +1,5 @@
 /* approx_top_k.c: ApproxTopK, the largest or smallest values along a dimension; here they are exact. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,9 +34,11 @@ typedef struct Candidate {
     int32_t at;
 } Candidate;
 
+/* NaNs come last: an order that is none would lead a sort astray. */
 static int by_value(const void *x, const void *y) {
     const Candidate *a = x, *b = y;
-    if (a->value != b->value) return a->value > b->value ? -1 : 1;
+    if (isnan(a->value) != isnan(b->value)) return isnan(a->value) ? 1 : -1;
+    if (a->value > b->value || a->value < b->value) return a->value > b->value ? -1 : 1;
     return a->at < b->at ? -1 : a->at > b->at;
 }
 

@@ -80,6 +80,7 @@ static void replacements(void **state) {
         {"n", "x\\y", "none", "none", "xoxe"},
         {"n", "x\\", "none", "none", "xoxe"},
         {".", "-", "a\xffz", "-\xffz", "-\xff-"},
+        {"a?\\b+\\d+", "<\\0>", "BaA..1B", "BaA..<1>B", "BaA..<1>B"}, /* the condition fails behind the a, and holds before the 1 */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Regex *r = NULL;
