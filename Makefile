@@ -32,7 +32,7 @@ CONTRACT := off
 $(B)/kernels/vector_math.o $(B)/kernels/gemm_thin.o: CONTRACT := fast
 # Some loops become vectors only where nobody looks for the exceptions that numbers raise.
 TRAPS :=
-$(B)/kernels/fake_quant.o $(B)/kernels/vector_math.o: TRAPS := -fno-trapping-math
+$(B)/kernels/fake_quant.o $(B)/kernels/vector_math.o $(B)/ops/quantize.o: TRAPS := -fno-trapping-math
 
 PROTOS := $(wildcard proto/*.proto)
 GEN_C := $(PROTOS:proto/%.proto=$(B)/gen/proto/%.pb-c.c)

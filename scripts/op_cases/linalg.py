@@ -238,6 +238,13 @@ for number, name in ((1, "RFFT"), (2, "RFFT2D"), (3, "RFFT3D")):
 
 def misfits(P_):
     """Matrices that do not fit: a name, the op, its arguments; P_ makes values that are fed."""
+    for place in (0, 0), (2, 0), (2, 2):
+        m = 3 * np.eye(3) + 0.5
+        m[place] = np.nan
+        yield "chol_nan%d%d" % place, "Cholesky", dict(input=P_(m))
+        yield "inv_nan%d%d" % place, "MatrixInverse", dict(input=P_(m))
+        yield "slv_nan%d%d" % place, "MatrixSolve", dict(matrix=P_(m), rhs=P_(np.ones((3, 1))))
+        yield "lu_nan%d%d" % place, "Lu", dict(input=P_(m))
     yield "chol_ns", "Cholesky", dict(input=P_(np.ones((2, 3))))
     yield "chol_1", "Cholesky", dict(input=P_(np.ones(3)))
     yield "inv_s", "MatrixInverse", dict(input=P_([[1, 2], [2, 4.]]))

@@ -14,8 +14,10 @@ typedef struct Gemm {
     bool a_conjugated, b_conjugated;
     const void *a, *b;
     void *c;
-    int64_t b_stride; /* of gemm_f32: elements between two rows of b as it is stored; 0: they have no gap */
-    bool adds;        /* of gemm_f32, where gemm_f32_adds: c += a * b */
+    int64_t b_stride; /* of gemm_f32, gemm_f64 and gemm_c128: elements between two rows of b as it is stored; 0: they have no gap */
+    int64_t a_stride, c_stride; /* of gemm_f64 and gemm_c128: likewise */
+    bool adds;                  /* of gemm_f32, where gemm_f32_adds: c += a * b */
+    bool subtracts;             /* of gemm_f64 and gemm_c128: c -= a * b; then `done` is not called */
     RangeCall done; /* (optional) gets every element of c once, when it is final and still in the cache; from any thread */
 } Gemm;
 

@@ -13,15 +13,14 @@ enum { GEMM_WORK = 1 << 20, GEMM_SMALL = 1 << 12 }; /* products that pay for ano
 #define T float
 #define LANES 16
 #define NAME(f) CPU(f##_f32)
-#define CPU_BODY "kernels/gemm_wide_tile.inc"
-#include "kernels/each_cpu.inc"
+#include "kernels/gemm_wide_levels.inc"
 #undef T
 #undef LANES
 #undef NAME
 #define T double
 #define LANES 8
 #define NAME(f) CPU(f##_f64)
-#include "kernels/each_cpu.inc"
+#include "kernels/gemm_wide_levels.inc"
 #undef T
 #undef LANES
 #undef NAME
@@ -31,6 +30,8 @@ enum { GEMM_WORK = 1 << 20, GEMM_SMALL = 1 << 12 }; /* products that pay for ano
 #define IMAG(v) 0
 #define MAKE(re, im) (re)
 #define ADD_TILE CPU_PICK(add_tile_f64)
+#define COPY_ROWS CPU_PICK(copy_rows_f64)
+#define SUBTRACT_ROWS CPU_PICK(subtract_rows_f64)
 #define S double
 #define T double
 #define NAME(f) f##_f64
@@ -50,6 +51,8 @@ enum { GEMM_WORK = 1 << 20, GEMM_SMALL = 1 << 12 }; /* products that pay for ano
 #define NAME(f) f##_c128
 #include "kernels/gemm_wide.inc"
 #undef ADD_TILE
+#undef COPY_ROWS
+#undef SUBTRACT_ROWS
 #undef REAL
 #undef IMAG
 #undef MAKE
@@ -61,6 +64,8 @@ enum { GEMM_WORK = 1 << 20, GEMM_SMALL = 1 << 12 }; /* products that pay for ano
 #define IMAG(v) cimagf(v)
 #define MAKE(re, im) __builtin_complex(re, im)
 #define ADD_TILE CPU_PICK(add_tile_f32)
+#define COPY_ROWS CPU_PICK(copy_rows_f32)
+#define SUBTRACT_ROWS CPU_PICK(subtract_rows_f32)
 #define S float _Complex
 #define T float
 #define NAME(f) f##_c64

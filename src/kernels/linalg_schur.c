@@ -176,7 +176,7 @@ static void log_near_one(const Complex *x, int64_t n, Complex *out) {
         double s = 0.5 + (k < 4 ? 0.5 : -0.5) * nodes[k % 4], w = 0.5 * weights[k % 4];
         for (int64_t i = 0; i < n * n; i++) m[i] = s * x[i] + (i % (n + 1) == 0);
         memcpy(b, x, (size_t)(n * n) * sizeof *b);
-        triangular_solve_c128(m, n, false, false, b, n);
+        triangular_solve_c128(m, n, false, false, b, n, NULL);
         for (int64_t i = 0; i < n * n; i++) out[i] += w * b[i];
     }
     free(m);

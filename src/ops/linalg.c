@@ -114,10 +114,10 @@ static Error *cholesky_grad_one(const MatrixJob *job, int64_t at, void *scratch)
             for (int64_t r = i; r < n; r++) sum += l[r * n + i] * g[r * n + j];
             p[i * n + j] = i == j ? sum / 2 : sum;
         }
-    triangular_solve_f64(l, n, true, true, p, n);
+    triangular_solve_f64(l, n, true, true, p, n, job->k->pool);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++) t[i * n + j] = p[j * n + i];
-    triangular_solve_f64(l, n, true, true, t, n); /* the transpose of p l^-1 */
+    triangular_solve_f64(l, n, true, true, t, n, job->k->pool); /* the transpose of p l^-1 */
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++) g[i * n + j] = (t[i * n + j] + t[j * n + i]) / 2;
     matrix_store_f64(job->k->out[0], at * n * n, n * n, g);
