@@ -160,6 +160,24 @@ def conv3d(c):
     yield Call(c.values((1, 3, 3, 3, 2)), c.values((2, 2, 2, 3, 1)), **conv_attrs(1, "SAME", 1, 3), grad=False)
 
 
+@cases("Conv", gradient=False, **LOOSE)
+def conv(c):
+    for x, f, stride, padding, dilation in CONVOLUTIONS if c.full else CONVOLUTIONS[:3]:
+        yield Call(c.values(x, -2, 2), c.values(f, -2, 2), **conv_attrs(stride, padding, dilation))
+    if c.T == np.int32:
+        return
+    for x, f, stride, padding in VOLUMES:
+        yield Call(c.values(x, -2, 2), c.values(f, -2, 2), **conv_attrs(stride, padding, 1, 3))
+    if c.full:
+        yield Call(c.values((2, 3, 5, 5, 2)), c.values((3, 3, 2, 1)), strides=[1, 1, 1, 1], padding="VALID", batch_dims=2)
+        yield Call(c.values((1, 5, 5, 1)), c.values((3, 3, 1, 1)), strides=[1, 1, 1, 1], padding="EXPLICIT", explicit_paddings=[0, 0, 1, 0, 2, 1, 0, 0])
+        yield Call(c.values((0, 5, 5, 1)), c.values((3, 3, 1, 1)), strides=[1, 1, 1, 1], padding="SAME")
+        yield Call(c.values((1, 5, 5, 2)), c.values((3, 3, 1, 2)), strides=[1, 1, 1, 1], padding="SAME", groups=2)
+        yield Call(c.values((5, 5, 1)), c.values((3, 3, 1, 1)), strides=[1, 1, 1, 1], padding="SAME")
+        yield Call(c.values((1, 2, 2, 1)), c.values((3, 3, 1, 1)), strides=[1, 1, 1, 1], padding="VALID")
+        yield Call(c.values((1, 1, 5, 5)), c.values((3, 3, 1, 1)), strides=[1, 1, 1, 1], padding="SAME", data_format="CHANNELS_FIRST")
+
+
 @cases("Conv3DBackpropInput Conv3DBackpropFilter Conv3DBackpropInputV2 Conv3DBackpropFilterV2", **LOOSE)
 def conv3d_backprop(c):
     for x, f, stride, padding in VOLUMES:

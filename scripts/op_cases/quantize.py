@@ -10,13 +10,15 @@ QUANTISED = ["qint8", "quint8", "qint16", "quint16", "qint32"]
 
 @cases("QuantizeV2", types={"T": QUANTISED}, gradient=False)
 def quantize(c):
-    for mode in ("MIN_COMBINED", "SCALED") if c.name == "qint32" else ("MIN_COMBINED", "MIN_FIRST", "SCALED"):  # TensorFlow rounds those to floats
+    for mode in ("MIN_COMBINED", "MIN_FIRST", "SCALED"):
         for rounding in ("HALF_AWAY_FROM_ZERO", "HALF_TO_EVEN"):
             if rounding == "HALF_TO_EVEN" and mode != "SCALED":
                 continue
             high = 2 if c.name == "qint32" else 3  # TensorFlow's int32 overflows
             yield Call(c.values((2, 5), -high, high, F32), F32(-2), F32(2.5), mode=mode, round_mode=rounding)
             yield Call(c.values((), 0, 2, F32), F32(0), F32(2.5), mode=mode, round_mode=rounding)
+        yield Call(c.values((60,), -1.4, -0.1, F32), F32(-1.4943556), F32(-0.67566717), mode=mode)  # halves, but for how the scale is rounded
+        yield Call(c.values((60,), -0.9, 0.9, F32), F32(-0.99266247), F32(1.0060031), mode=mode)
     yield Call(c.values((2,), dtype=F32), F32(3), F32(2))
 
 

@@ -234,6 +234,7 @@ def top_k(c):
     if c.full:
         yield Call(c.values((3,)), n(-1))
         yield Call(c.values((40,), 0, 9), n(17))
+    yield Call(c.values((2, 70), 0, 40), n(70), grad=False)  # sorted in runs that are merged
 
 
 @cases("InTopK InTopKV2", types={"T": ["int32", "int64"]})

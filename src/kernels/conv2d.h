@@ -28,6 +28,9 @@ typedef enum Conv2dType { CONV2D_F32, CONV2D_BF16 } Conv2dType; /* of elements; 
 bool conv2d_onednn(Conv2dCache *cache, Conv2dKind kind, Conv2dType type, const Conv2dShape *s, void *in, void *filter, void *out,
                    ThreadPool *pool, RangeCall done);
 
+/* The same for doubles, by products of matrices; false where groups or the order of channels do not allow it, or memory is out. */
+bool conv2d_patches_f64(Conv2dKind kind, const Conv2dShape *s, double *in, double *filter, double *out, ThreadPool *pool);
+
 /* Plain C: the reference, and the way for types oneDNN lacks. */
 typedef void Conv2dFn(Conv2dKind kind, const Conv2dShape *s, void *in, void *filter, void *out);
 Conv2dFn conv2d_plain_f32, conv2d_plain_f64, conv2d_plain_i32;

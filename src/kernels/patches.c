@@ -28,6 +28,12 @@ static int64_t walk_pixel(const PatchWalk *w, int64_t kd, int64_t kh, int64_t kw
     return inside ? w->first + (d * s->in[1] + y) * s->in[2] + x : -1;
 }
 
+/* Whether a row of the window is one piece of the image; *at is its first pixel. */
+static bool walk_whole(const PatchWalk *w, int64_t kd, int64_t kh, int64_t *at) {
+    *at = walk_pixel(w, kd, kh, 0);
+    return w->s->dilation[2] == 1 && *at >= 0 && w->origin[2] + w->s->k[2] <= w->s->in[2];
+}
+
 void patches_copy(const PatchShape *s, size_t size, const void *image, int64_t begin, int64_t end, void *rows) {
     const size_t pixel = size * (size_t)s->channels;
     char *to = rows;
@@ -35,8 +41,14 @@ void patches_copy(const PatchShape *s, size_t size, const void *image, int64_t b
         PatchWalk w = walk_row(s, row);
         for (int64_t kd = 0; kd < s->k[0]; kd++) {
             for (int64_t kh = 0; kh < s->k[1]; kh++) {
+                int64_t at;
+                if (walk_whole(&w, kd, kh, &at)) {
+                    memcpy(to, (const char *)image + (size_t)at * pixel, pixel * (size_t)s->k[2]);
+                    to += pixel * (size_t)s->k[2];
+                    continue;
+                }
                 for (int64_t kw = 0; kw < s->k[2]; kw++, to += pixel) {
-                    int64_t at = walk_pixel(&w, kd, kh, kw);
+                    at = walk_pixel(&w, kd, kh, kw);
                     if (at < 0) {
                         memset(to, 0, pixel);
                     } else {

@@ -7,18 +7,29 @@
 #include "base/float16.h"
 #include "kernels/cpu.h"
 
-PoolBox pool_box(const PoolShape *s, int64_t at) {
-    PoolBox box;
-    int64_t position[3] = {at / (s->out[1] * s->out[2]), at / s->out[2] % s->out[1], at % s->out[2]};
-    box.count = 1;
-    for (int d = 0; d < 3; d++) {
-        int64_t from = position[d] * s->stride[d] - s->pad[d], to = from + s->k[d];
-        box.from[d] = from > 0 ? from : 0;
-        box.to[d] = to < s->in[d] ? to : s->in[d];
-        box.count *= box.to[d] > box.from[d] ? box.to[d] - box.from[d] : 0;
+static inline PoolBox box_at(const PoolShape *s, int64_t d, int64_t h, int64_t w) {
+    const int64_t position[3] = {d, h, w};
+    PoolBox box = {.count = 1};
+    for (int i = 0; i < 3; i++) {
+        int64_t from = position[i] * s->stride[i] - s->pad[i], to = from + s->k[i];
+        box.from[i] = from > 0 ? from : 0;
+        box.to[i] = to < s->in[i] ? to : s->in[i];
+        box.count *= box.to[i] > box.from[i] ? box.to[i] - box.from[i] : 0;
     }
     return box;
 }
+
+PoolBox pool_box(const PoolShape *s, int64_t at) {
+    return box_at(s, at / (s->out[1] * s->out[2]), at / s->out[2] % s->out[1], at % s->out[2]);
+}
+
+enum { LANES = 16 };
+typedef float Lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
+typedef int32_t Bits __attribute__((vector_size(LANES * sizeof(float))));
+
+#define CPU_BODY "kernels/pool_lanes.inc"
+#include "kernels/each_cpu.inc"
+#undef CPU_BODY
 
 #define BODY "kernels/pool_last.inc"
 #define CPU_BODY "kernels/each_float_cpu.inc"

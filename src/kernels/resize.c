@@ -3,7 +3,10 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/memory.h"
 
 enum { CUBIC_STEPS = 1024 }; /* weights are taken at this many places between two pixels */
 
@@ -124,28 +127,75 @@ static float overlap(int64_t i, float from, float to, float scale) {
     return p + 1 > to ? to - p : 1;
 }
 
+/* The pixels that places of a side cover: those of place i begin at first[i]. */
+typedef struct AreaTaps {
+    int64_t *first, *at;
+    float *share;
+} AreaTaps;
+
+static AreaTaps area_taps(int64_t in, int64_t out, float scale) {
+    AreaTaps t = {.first = xmalloc((size_t)(out + 1) * sizeof *t.first)};
+    int64_t count = 0;
+    for (int round = 0; round < 2; round++) { /* counts, then writes */
+        count = 0;
+        for (int64_t i = 0; i < out; i++) {
+            const float from = (float)i * scale, to = (float)(i + 1) * scale;
+            t.first[i] = count;
+            for (int64_t p = (int64_t)floorf(from); p < (int64_t)ceilf(to); p++, count++) {
+                if (round == 0) continue;
+                t.at[count] = bound(p, in);
+                t.share[count] = overlap(p, from, to, scale);
+            }
+        }
+        if (round > 0) break;
+        t.at = xmalloc((size_t)(count + 1) * sizeof *t.at);
+        t.share = xmalloc((size_t)(count + 1) * sizeof *t.share);
+    }
+    t.first[out] = count;
+    return t;
+}
+
+static void area_taps_clear(AreaTaps *t) {
+    free(t->first);
+    free(t->at);
+    free(t->share);
+}
+
+/* One pixel: the sum over lines [y0, y1) and columns [x0, x1) of the taps. */
+static inline __attribute__((always_inline)) void area_pixel(const float *image, int64_t line, int64_t channels, const AreaTaps *ys, int64_t y0, int64_t y1,
+                                                             const AreaTaps *xs, int64_t x0, int64_t x1, float norm, float *z) {
+    for (int64_t c = 0; c < channels; c++) z[c] = 0;
+    for (int64_t y = y0; y < y1; y++) {
+        for (int64_t x = x0; x < x1; x++) {
+            const float share = ys->share[y] * xs->share[x];
+            const float *pixel = image + ys->at[y] * line + xs->at[x] * channels;
+            for (int64_t c = 0; c < channels; c++) z[c] += pixel[c] * share;
+        }
+    }
+    for (int64_t c = 0; c < channels; c++) z[c] *= norm;
+}
+
 void resize_area(const ResizeShape *s, bool align_corners, int64_t begin, int64_t end, float *to, const float *from) {
     const float scale_y = resize_scale(s->in_h, s->out_h, align_corners);
     const float scale_x = resize_scale(s->in_w, s->out_w, align_corners), norm = 1 / (scale_y * scale_x);
+    const int64_t line = s->in_w * s->channels;
+    AreaTaps ys = area_taps(s->in_h, s->out_h, scale_y), xs = area_taps(s->in_w, s->out_w, scale_x);
     float *z = to + begin * s->out_w * s->channels;
     for (int64_t row = begin; row < end; row++) {
-        const float *image = from + row / s->out_h * s->in_h * s->in_w * s->channels;
-        const float y0 = (float)(row % s->out_h) * scale_y, y1 = (float)(row % s->out_h + 1) * scale_y;
+        const float *image = from + row / s->out_h * s->in_h * line;
+        const int64_t y0 = ys.first[row % s->out_h], y1 = ys.first[row % s->out_h + 1];
         for (int64_t i = 0; i < s->out_w; i++, z += s->channels) {
-            const float x0 = (float)i * scale_x, x1 = (float)(i + 1) * scale_x;
-            for (int64_t c = 0; c < s->channels; c++) z[c] = 0;
-            for (int64_t y = (int64_t)floorf(y0); y < (int64_t)ceilf(y1); y++) {
-                const float high = overlap(y, y0, y1, scale_y);
-                const float *line = image + bound(y, s->in_h) * s->in_w * s->channels;
-                for (int64_t x = (int64_t)floorf(x0); x < (int64_t)ceilf(x1); x++) {
-                    const float share = high * overlap(x, x0, x1, scale_x);
-                    const float *pixel = line + bound(x, s->in_w) * s->channels;
-                    for (int64_t c = 0; c < s->channels; c++) z[c] += pixel[c] * share;
-                }
+            if (s->channels == 3) { /* as three sums that stay in registers */
+                float rgb[3];
+                area_pixel(image, line, 3, &ys, y0, y1, &xs, xs.first[i], xs.first[i + 1], norm, rgb);
+                memcpy(z, rgb, sizeof rgb);
+            } else {
+                area_pixel(image, line, s->channels, &ys, y0, y1, &xs, xs.first[i], xs.first[i + 1], norm, z);
             }
-            for (int64_t c = 0; c < s->channels; c++) z[c] *= norm;
         }
     }
+    area_taps_clear(&ys);
+    area_taps_clear(&xs);
 }
 
 /* ---- Gradients ---- */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/float16.h"
+#include "base/memory.h"
 #include "ops/elementwise.h"
 #include "ops/op_list.h"
 

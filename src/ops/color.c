@@ -1,5 +1,6 @@
 /* color.c: RGBToHSV, HSVToRGB, AdjustContrast, AdjustHue, AdjustSaturation. */
 #include <math.h>
+#include <string.h>
 
 #include "base/float16.h"
 #include "ops/as_float.h"
@@ -23,14 +24,25 @@ typedef struct Pixel {
     double v[3]; /* red, green, blue or hue, saturation, value; all from 0 to 1 */
 } Pixel;
 
-static double largest(Pixel p) {
-    return fmax(fmax(p.v[0], p.v[1]), p.v[2]);
+/* Without calls; a NaN among the parts leaves what compares with the others. */
+static inline double larger(double a, double b) {
+    return a > b || b != b ? a : b;
 }
-static double least(Pixel p) {
-    return fmin(fmin(p.v[0], p.v[1]), p.v[2]);
+static inline double smaller(double a, double b) {
+    return a < b || b != b ? a : b;
+}
+static inline double largest(Pixel p) {
+    return larger(larger(p.v[0], p.v[1]), p.v[2]);
+}
+static inline double least(Pixel p) {
+    return smaller(smaller(p.v[0], p.v[1]), p.v[2]);
+}
+/* fmod(v, 1). */
+static inline double fraction(double v) {
+    return fabs(v) < 0x1p52 ? v - (double)(int64_t)v : fmod(v, 1);
 }
 
-static Pixel hsv_of(Pixel p) {
+static inline Pixel hsv_of(Pixel p) {
     const double r = p.v[0], g = p.v[1], b = p.v[2], value = largest(p), range = value - least(p);
     double hue = 0;
     if (range > 0) {
@@ -42,21 +54,21 @@ static Pixel hsv_of(Pixel p) {
     return (Pixel){{hue, value > 0 ? range / value : 0, value}};
 }
 
-static double unit(double v) {
+static inline double unit(double v) {
     return v < 0 ? 0 : v > 1 ? 1 : v;
 }
 
-static Pixel rgb_of(Pixel p) {
+static inline Pixel rgb_of(Pixel p) {
     const double hue = p.v[0] * 6, s = p.v[1], value = p.v[2];
     return (Pixel){{((1 - s) + s * unit(fabs(hue - 3) - 1)) * value, ((1 - s) + s * unit(2 - fabs(hue - 2))) * value,
                     ((1 - s) + s * unit(2 - fabs(hue - 4))) * value}};
 }
 
 /* Turned around the colour circle by delta; black, white and grey stay. */
-static Pixel turn_hue(Pixel p, double delta) {
+static inline Pixel turn_hue(Pixel p, double delta) {
     const double value = largest(p), low = least(p), range = value - low;
     Pixel hsv = hsv_of(p);
-    double hue = fmod(hsv.v[0] + delta, 1);
+    double hue = fraction(hsv.v[0] + delta);
     if (hue < 0) hue += 1;
     if (!(range > 0)) return p;
     Pixel pure = rgb_of((Pixel){{hue, 1, 1}});
@@ -64,7 +76,7 @@ static Pixel turn_hue(Pixel p, double delta) {
     return pure;
 }
 
-static Pixel scale_saturation(Pixel p, double scale) {
+static inline Pixel scale_saturation(Pixel p, double scale) {
     Pixel hsv = hsv_of(p);
     hsv.v[1] = unit(hsv.v[1] * scale);
     return rgb_of(hsv);
@@ -72,40 +84,58 @@ static Pixel scale_saturation(Pixel p, double scale) {
 
 /* ---- Images: the last dimension is the colour ---- */
 
+typedef enum Change { TO_HSV, TO_RGB, TURN_HUE, SCALE_SATURATION } Change;
+
 typedef struct ColorJob {
-    Pixel (*plain)(Pixel);
-    Pixel (*adjust)(Pixel, double); /* or this */
-    double amount;
+    Change change;
+    double amount; /* of the last two */
     const Tensor *x;
     Tensor *z;
 } ColorJob;
 
+static inline Pixel changed(Change change, Pixel p, double amount) {
+    return change == TO_HSV ? hsv_of(p) : change == TO_RGB ? rgb_of(p) : change == TURN_HUE ? turn_hue(p, amount) : scale_saturation(p, amount);
+}
+
+/* One loop for each change. */
+INLINE void change_floats(float *v, int64_t pixels, Change change, double amount) {
+    for (int64_t i = 0; i < pixels; i++) {
+        Pixel p = changed(change, (Pixel){{(double)v[3 * i], (double)v[3 * i + 1], (double)v[3 * i + 2]}}, amount);
+        for (int c = 0; c < 3; c++) v[3 * i + c] = (float)p.v[c];
+    }
+}
+
 static void color_range(void *arg, int64_t begin, int64_t end) {
+    enum { PIECE = 256 };
     const ColorJob *job = arg;
-    for (int64_t i = begin; i < end; i++) {
-        Pixel p;
-        float part[3];
-        if (job->x->dtype == DT_DOUBLE) {
-            for (int c = 0; c < 3; c++) p.v[c] = tensor_f64(job->x)[3 * i + c];
-        } else {
-            floats_load(job->x, 3 * i, 3, part);
-            for (int c = 0; c < 3; c++) p.v[c] = (double)part[c];
+    if (job->x->dtype == DT_DOUBLE) {
+        for (int64_t i = begin; i < end; i++) {
+            Pixel p;
+            memcpy(p.v, tensor_f64(job->x) + 3 * i, sizeof p.v);
+            p = changed(job->change, p, job->amount);
+            memcpy(tensor_f64(job->z) + 3 * i, p.v, sizeof p.v);
         }
-        p = job->plain ? job->plain(p) : job->adjust(p, job->amount);
-        for (int c = 0; c < 3; c++) {
-            if (job->x->dtype == DT_DOUBLE) tensor_f64(job->z)[3 * i + c] = p.v[c];
-            part[c] = (float)p.v[c];
-        }
-        if (job->x->dtype != DT_DOUBLE) floats_store(part, job->z, 3 * i, 3);
+        return;
+    }
+    float v[3 * PIECE];
+    for (int64_t i = begin; i < end; i += PIECE) {
+        int64_t n = end - i < PIECE ? end - i : PIECE;
+        floats_load(job->x, 3 * i, 3 * n, v);
+        if (job->change == TO_HSV) change_floats(v, n, TO_HSV, 0);
+        if (job->change == TO_RGB) change_floats(v, n, TO_RGB, 0);
+        if (job->change == TURN_HUE) change_floats(v, n, TURN_HUE, job->amount);
+        if (job->change == SCALE_SATURATION) change_floats(v, n, SCALE_SATURATION, job->amount);
+        floats_store(v, job->z, 3 * i, 3 * n);
     }
 }
 
 static Error *each_pixel(KernelContext *k, ColorJob *job) {
     const Shape *x = &k->in[0]->shape;
+    const bool plain = job->change == TO_HSV || job->change == TO_RGB;
     if (x->rank < 1) return error_invalid("input must be at least 1D%s", shape_text(x).text);
     if (x->dims[x->rank - 1] != 3) {
-        return error_new(job->plain ? CODE_FAILED_PRECONDITION : CODE_INVALID_ARGUMENT,
-                         "input must have 3 channels but %s has %lld channels.", job->plain ? "input only" : "instead",
+        return error_new(plain ? CODE_FAILED_PRECONDITION : CODE_INVALID_ARGUMENT,
+                         "input must have 3 channels but %s has %lld channels.", plain ? "input only" : "instead",
                          (long long)x->dims[x->rank - 1]);
     }
     job->x = k->in[0];
@@ -115,10 +145,10 @@ static Error *each_pixel(KernelContext *k, ColorJob *job) {
 }
 
 static Error *rgb_to_hsv(KernelContext *k) {
-    return each_pixel(k, &(ColorJob){.plain = hsv_of});
+    return each_pixel(k, &(ColorJob){.change = TO_HSV});
 }
 static Error *hsv_to_rgb(KernelContext *k) {
-    return each_pixel(k, &(ColorJob){.plain = rgb_of});
+    return each_pixel(k, &(ColorJob){.change = TO_RGB});
 }
 
 static Error *read_amount(const KernelContext *k, int input, const char *what, float *out) {
@@ -129,20 +159,20 @@ static Error *read_amount(const KernelContext *k, int input, const char *what, f
     return NULL;
 }
 
-static Error *adjust(KernelContext *k, const char *what, Pixel (*fn)(Pixel, double)) {
+static Error *adjust(KernelContext *k, const char *what, Change change) {
     float amount = 0;
     if (k->in[0]->shape.rank < 3) {
         return error_invalid("input must be at least 3-D, got shape%s", shape_text(&k->in[0]->shape).text);
     }
     Error *err = read_amount(k, 1, what, &amount);
     if (err) return err;
-    return each_pixel(k, &(ColorJob){.adjust = fn, .amount = (double)amount});
+    return each_pixel(k, &(ColorJob){.change = change, .amount = (double)amount});
 }
 static Error *adjust_hue(KernelContext *k) {
-    return adjust(k, "delta", turn_hue);
+    return adjust(k, "delta", TURN_HUE);
 }
 static Error *adjust_saturation(KernelContext *k) {
-    return adjust(k, "scale", scale_saturation);
+    return adjust(k, "scale", SCALE_SATURATION);
 }
 
 /* ---- Contrast ---- */

@@ -1,9 +1,10 @@
-/* conv.c: Conv2D, DepthwiseConv2dNative, their gradients by input and by filter. */
+/* conv.c: Conv2D, DepthwiseConv2dNative, their gradients by input and by filter; Conv, of images or volumes. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/conv2d.h"
 #include "ops/as_float.h"
+#include "ops/conv3d.h"
 #include "ops/elements.h"
 #include "ops/op_list.h"
 #include "ops/window.h"
@@ -39,12 +40,18 @@ const OpDef conv_ops[] = {
      "explicit_paddings: list(int) = []; data_format: {'NHWC', 'NCHW'} = 'NHWC'; dilations: list(int) = [1, 1, 1, "
      "1]",
      0},
+    {"Conv", "input: T, filter: T -> output: T",
+     "T: {half, bfloat16, float, double, int32}; strides: list(int); padding: {'SAME', 'VALID', 'EXPLICIT'}; "
+     "explicit_paddings: list(int) = []; data_format: {'CHANNELS_FIRST', 'CHANNELS_LAST'} = 'CHANNELS_LAST'; "
+     "dilations: list(int) = []; batch_dims: int = 1; groups: int = 1",
+     0},
     {0},
 };
 
 typedef struct ConvState {
-    Window win;
+    Window win; /* first: conv3d.h */
     bool depthwise; /* each channel has filters of its own: a convolution in as many groups, with the same memory */
+    int64_t batch_dims; /* of Conv: how many the images have that are one to the convolution */
     Conv2dCache *cache;
 } ConvState;
 
@@ -167,7 +174,8 @@ static Error *convolve(KernelContext *k, Conv2dKind kind, const Conv2dShape *s, 
     DataType dtype = t[0]->dtype;
     RangeCall done = kind == CONV2D_FORWARD ? kernel_tail(k, t[2]) : (RangeCall){0}, none = {0};
     if (dtype == DT_DOUBLE || dtype == DT_INT32) {
-        (dtype == DT_DOUBLE ? conv2d_plain_f64 : conv2d_plain_i32)(kind, s, t[0]->data, t[1]->data, t[2]->data);
+        if (dtype == DT_INT32 || !conv2d_patches_f64(kind, s, t[0]->data, t[1]->data, t[2]->data, k->pool))
+            (dtype == DT_DOUBLE ? conv2d_plain_f64 : conv2d_plain_i32)(kind, s, t[0]->data, t[1]->data, t[2]->data);
         finish(k, done, t[2]);
         return NULL;
     }
@@ -341,6 +349,79 @@ static Error *back_filter_run(KernelContext *k) {
     return convolve(k, CONV2D_BACK_FILTER, &s, (Tensor *[]){k->in[0], dw, k->in[2]});
 }
 
+/* ---- Conv ---- */
+
+static Error *general_init(const Node *node, void *state) {
+    ConvState *st = state;
+    Window *w = &st->win;
+    int64_t groups = 1;
+    Error *err = node_attr_int(node, "groups", &groups);
+    if (!err && groups != 1) err = error_unimplemented("Grouped/Depthwise Convolutions are not supported yet.");
+    if (!err) err = node_attr_int(node, "batch_dims", &st->batch_dims);
+    if (!err && (st->batch_dims < 0 || st->batch_dims > SHAPE_MAX_RANK)) err = error_invalid("batch_dims = %lld is out of range", (long long)st->batch_dims);
+    Str strides = STR("");
+    int stride_count = !err && node_attr(node, "strides", &strides) ? attr_list_ints(strides, NULL, 0) : 0;
+    if (!err && stride_count != 4 && stride_count != 5) err = error_invalid("Sliding window strides field must specify 4 dimensions");
+    if (!err) err = window_init(w, node);
+    if (err) return err;
+    if (w->strides[0] != 1 || w->strides[w->c] != 1)
+        return error_invalid("Current implementation does not support strides in the batch and depth dimensions.");
+    if (w->dilations[0] != 1 || w->dilations[w->c] != 1)
+        return error_invalid("Current implementation does not support dilation rates in the batch and depth dimensions.");
+    if (w->channels_first && w->rank == 4)
+        return error_unimplemented("The Conv2D op currently only supports the NHWC tensor format on the CPU. The op was given the format: NCHW");
+    if (w->channels_first) return error_unimplemented("CPU implementation of Conv3D currently only supports the NHWC tensor format.");
+    for (int d = w->rank == 5 ? w->d : w->h; d <= w->w; d++) {
+        if (w->strides[d] < 1) return error_invalid("Spatial strides should be larger than 0.");
+        if (w->dilations[d] < 1) return error_invalid("Dilated rates should be larger than 0.");
+    }
+    st->cache = conv2d_cache_new();
+    return NULL;
+}
+
+static Error *check_general(const ConvState *st, const Shape *in, const Shape *filter) {
+    const Window *w = &st->win;
+    int64_t spatial = in->rank - 1 - st->batch_dims;
+    if (spatial != 2 && spatial != 3)
+        return error_invalid("The input must have 2 or 3 spatial dimensions but got %lld", (long long)spatial);
+    if (shape_count(filter) == 0) return error_invalid("filter must not have zero elements (i.e. all dimensions must be non-zero)");
+    if (filter->rank != 4 && filter->rank != 5) return error_invalid("The filter must be rank 4 or 5 but got %d", filter->rank);
+    if (w->rank != spatial + 2) return error_invalid("Sliding window strides field must specify %lld dimensions", (long long)spatial + 2);
+    if (filter->rank != w->rank) return error_invalid("The filter must be rank %d but got %d", w->rank, filter->rank);
+    int64_t depth = in->dims[w->channels_first ? st->batch_dims : in->rank - 1], filter_depth = filter->dims[filter->rank - 2];
+    if (depth == filter_depth) return NULL;
+    return error_invalid("Input depth must be equal to filter depth: %lld vs %lld", (long long)depth, (long long)filter_depth);
+}
+
+/* The same elements with `count` dimensions in front as one, or the other way round, with those of `like`. */
+static Tensor *reshape_front(Tensor *t, int64_t count, const Shape *like) {
+    Shape s = {.rank = (int)(like ? t->shape.rank - 1 + count : t->shape.rank + 1 - count)};
+    if (!like) s.dims[0] = 1;
+    for (int64_t d = 0; d < count; d++) {
+        if (like)
+            s.dims[d] = like->dims[d];
+        else
+            s.dims[0] *= t->shape.dims[d];
+    }
+    int to = like ? (int)count : 1, from = like ? 1 : (int)count;
+    for (; to < s.rank; to++, from++) s.dims[to] = t->shape.dims[from];
+    return tensor_alias(t, t->dtype, &s);
+}
+
+static Error *general_run(KernelContext *k) {
+    const ConvState *st = k->state;
+    Tensor *in = k->in[0];
+    Error *err = check_general(st, &in->shape, &k->in[1]->shape);
+    if (err) return err;
+    if (st->batch_dims != 1) k->in[0] = reshape_front(in, st->batch_dims, NULL);
+    err = st->win.rank == 5 ? conv3d_forward(k) : conv2d_run(k);
+    if (st->batch_dims == 1) return err;
+    tensor_unref(k->in[0]);
+    k->in[0] = in;
+    if (!err && k->out[0]) kernel_set_output(k, 0, reshape_front(k->out[0], st->batch_dims, &in->shape));
+    return err;
+}
+
 #define TYPES(run) [DT_FLOAT] = run, [DT_HALF] = run, [DT_BFLOAT16] = run, [DT_DOUBLE] = run, [DT_INT32] = run
 #define STATE(extra) .state_size = sizeof(ConvState), .init = conv_init, .clear = conv_clear, .flags = KERNEL_EXPENSIVE | (extra)
 
@@ -351,5 +432,6 @@ const KernelDef conv_cpu[] = {
     {"DepthwiseConv2dNative", .by_type = {TYPES(conv2d_run)}, STATE(KERNEL_TAIL)},
     {"DepthwiseConv2dNativeBackpropInput", .by_type = {TYPES(back_input_run)}, STATE(0)},
     {"DepthwiseConv2dNativeBackpropFilter", .by_type = {TYPES(back_filter_run)}, STATE(0)},
+    {"Conv", .by_type = {TYPES(general_run)}, .state_size = sizeof(ConvState), .init = general_init, .clear = conv_clear, .flags = KERNEL_EXPENSIVE},
     {0},
 };

@@ -1,4 +1,6 @@
 /* conv3d.c: Conv3D and its gradients by input and by filter, as products of matrices. */
+#include "ops/conv3d.h"
+
 #include <string.h>
 
 #include "kernels/gemm.h"
@@ -233,7 +235,7 @@ static void convolve(KernelContext *k, Kind kind, const Conv3dShape *s, Tensor *
 
 /* ---- The ops ---- */
 
-static Error *forward(KernelContext *k) {
+Error *conv3d_forward(KernelContext *k) {
     const Window *w = k->state;
     Conv3dShape s;
     Error *err = check_forward(w, &k->in[0]->shape, &k->in[1]->shape);
@@ -311,7 +313,7 @@ static Error *back_filter(KernelContext *k) {
 #define STATE .state_size = sizeof(Window), .init = conv3d_init, .flags = KERNEL_EXPENSIVE
 
 const KernelDef conv3d_cpu[] = {
-    {"Conv3D", .run = forward, .state_size = sizeof(Window), .init = conv3d_init, .flags = KERNEL_EXPENSIVE | KERNEL_TAIL},
+    {"Conv3D", .run = conv3d_forward, .state_size = sizeof(Window), .init = conv3d_init, .flags = KERNEL_EXPENSIVE | KERNEL_TAIL},
     {"Conv3DBackpropInput", .run = back_input, STATE},
     {"Conv3DBackpropInputV2", .run = back_input, STATE},
     {"Conv3DBackpropFilter", .run = back_filter, STATE},

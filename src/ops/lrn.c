@@ -1,8 +1,11 @@
 /* lrn.c: LRN, local response normalisation over neighbouring channels, and its gradient. */
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/float16.h"
-#include "ops/elements.h"
+#include "base/memory.h"
+#include "ops/elementwise.h"
 #include "ops/op_list.h"
 
 const OpDef lrn_ops[] = {
@@ -57,50 +60,128 @@ static void put(const LrnJob *job, int64_t i, float v) {
     }
 }
 
-static int64_t window_from(const LrnJob *job, int64_t c) {
-    return c > job->st->radius ? c - job->st->radius : 0;
-}
-static int64_t window_to(const LrnJob *job, int64_t c) {
-    return c + job->st->radius + 1 < job->channels ? c + job->st->radius + 1 : job->channels;
+/* ---- Some pixels at once: rows of channels with `radius` zeros on both sides, so that a window is a few shifted sums ---- */
+
+enum { ROOM = 4096 }; /* numbers of such rows that are worked on together */
+
+typedef struct LrnRoom {
+    int64_t radius, width, pixels; /* zeros on each side; of a row; that fit in at once */
+    float *x, *norm, *scale, *ratio, *sum;
+} LrnRoom;
+
+static LrnRoom room_of(const LrnJob *job) {
+    LrnRoom r = {.radius = job->st->radius < job->channels ? job->st->radius : job->channels - 1};
+    r.width = job->channels + 2 * r.radius;
+    r.pixels = r.width < ROOM ? ROOM / r.width : 1;
+    int64_t each = r.pixels * r.width + 2 * r.radius;
+    r.x = xcalloc((size_t)(5 * each), sizeof *r.x);
+    r.norm = r.x + each;
+    r.scale = r.norm + each;
+    r.ratio = r.scale + each;
+    r.sum = r.ratio + each;
+    return r;
 }
 
-/* bias + alpha * the sum of squares around channel c of the pixel that begins at `at`. */
-static float norm_at(const LrnJob *job, int64_t at, int64_t c) {
-    float sum = 0;
-    for (int64_t i = window_from(job, c); i < window_to(job, c); i++) {
-        float v = get(job, job->x, at + i);
-        sum += v * v;
+INLINE void square_row(float *z, const float *x, int64_t n) {
+    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = x[i] * x[i];
+}
+/* z[i] = the sum of x[i - radius] to x[i + radius]. */
+INLINE void sum_window(float *z, const float *x, int64_t n, int64_t radius) {
+    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = x[i - radius];
+    for (int64_t d = 1 - radius; d <= radius; d++) {
+        NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] += x[i + d];
     }
-    return job->st->bias + job->st->alpha * sum;
+}
+INLINE void affine_row(float *z, int64_t n, float factor, float add) {
+    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = add + factor * z[i];
+}
+INLINE void root_row(float *z, const float *x, int64_t n) {
+    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = 1 / sqrtf(x[i]);
+}
+INLINE void invert_row(float *z, const float *x, int64_t n) {
+    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = 1 / x[i];
+}
+INLINE void multiply_row(float *z, const float *x, const float *y, int64_t n) {
+    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = x[i] * y[i];
+}
+CPU_LOOP(squares, (float *z, const float *x, int64_t n), (z, x, n), square_row(z, x, n))
+CPU_LOOP(window_sums, (float *z, const float *x, int64_t n, int64_t radius), (z, x, n, radius), sum_window(z, x, n, radius))
+CPU_LOOP(affine, (float *z, int64_t n, float factor, float add), (z, n, factor, add), affine_row(z, n, factor, add))
+CPU_LOOP(roots, (float *z, const float *x, int64_t n), (z, x, n), root_row(z, x, n))
+CPU_LOOP(inverses, (float *z, const float *x, int64_t n), (z, x, n), invert_row(z, x, n))
+CPU_LOOP(products, (float *z, const float *x, const float *y, int64_t n), (z, x, y, n), multiply_row(z, x, y, n))
+
+/* `count` pixels from number `at` on; the zeros stay. */
+static void load_pixels(const LrnJob *job, const LrnRoom *r, float *to, const void *from, int64_t at, int64_t count) {
+    for (int64_t p = 0; p < count; p++) {
+        float *row = to + r->radius + p * r->width;
+        if (job->dtype == DT_FLOAT) {
+            memcpy(row, (const float *)from + (at + p) * job->channels, (size_t)job->channels * sizeof *row);
+            continue;
+        }
+        for (int64_t c = 0; c < job->channels; c++) row[c] = get(job, from, (at + p) * job->channels + c);
+    }
+}
+
+/* norm = bias + alpha * the sum of squares around each channel of x, scale = norm^-beta. */
+static void find_norms(const LrnJob *job, LrnRoom *r, int64_t count) {
+    const LrnState *st = job->st;
+    int64_t n = count * r->width;
+    squares(r->sum, r->x, n + 2 * r->radius);
+    window_sums(r->norm + r->radius, r->sum + r->radius, n, r->radius);
+    affine(r->norm + r->radius, n, st->alpha, st->bias);
+    const float *norm = r->norm + r->radius;
+    float *scale = r->scale + r->radius;
+    if (st->beta == 0.5f) {
+        roots(scale, norm, n);
+    } else if (st->beta == 1) {
+        inverses(scale, norm, n);
+    } else {
+        for (int64_t i = 0; i < n; i++) scale[i] = powf(norm[i], -st->beta);
+    }
 }
 
 static void lrn_pixels(void *arg, int64_t begin, int64_t end) {
     const LrnJob *job = arg;
-    for (int64_t p = begin; p < end; p++) {
-        int64_t at = p * job->channels;
-        for (int64_t c = 0; c < job->channels; c++) {
-            put(job, at + c, get(job, job->x, at + c) * powf(norm_at(job, at, c), -job->st->beta));
+    LrnRoom r = room_of(job);
+    for (int64_t p = begin; p < end; p += r.pixels) {
+        int64_t count = end - p < r.pixels ? end - p : r.pixels;
+        load_pixels(job, &r, r.x, job->x, p, count);
+        find_norms(job, &r, count);
+        products(r.sum + r.radius, r.x + r.radius, r.scale + r.radius, count * r.width);
+        for (int64_t i = 0; i < count; i++) {
+            const float *row = r.sum + r.radius + i * r.width;
+            if (job->dtype == DT_FLOAT) {
+                memcpy((float *)job->z + (p + i) * job->channels, row, (size_t)job->channels * sizeof *row);
+                continue;
+            }
+            for (int64_t c = 0; c < job->channels; c++) put(job, (p + i) * job->channels + c, row[c]);
         }
     }
+    free(r.x);
 }
 
 /* Channel j passes dy to every neighbour k: dy * (norm^-beta [j = k] - 2 alpha beta x_k y_j / norm). */
 static void lrn_grad_pixels(void *arg, int64_t begin, int64_t end) {
     const LrnJob *job = arg;
-    const LrnState *st = job->st;
-    for (int64_t p = begin; p < end; p++) {
-        int64_t at = p * job->channels;
-        for (int64_t c = 0; c < job->channels; c++) {
-            float sum = 0;
-            for (int64_t j = window_from(job, c); j < window_to(job, c); j++) {
-                float norm = norm_at(job, at, j),
-                      part = -2 * st->alpha * st->beta * get(job, job->x, at + c) * get(job, job->y, at + j) / norm;
-                if (j == c) part += powf(norm, -st->beta);
-                sum += part * get(job, job->dy, at + j);
-            }
-            put(job, at + c, sum);
+    const float factor = -2 * job->st->alpha * job->st->beta;
+    LrnRoom r = room_of(job);
+    for (int64_t p = begin; p < end; p += r.pixels) {
+        int64_t count = end - p < r.pixels ? end - p : r.pixels;
+        load_pixels(job, &r, r.x, job->x, p, count);
+        find_norms(job, &r, count);
+        for (int64_t i = 0; i < count; i++) { /* dy y / norm */
+            int64_t row = r.radius + i * r.width, at = (p + i) * job->channels;
+            for (int64_t c = 0; c < job->channels; c++) r.ratio[row + c] = get(job, job->dy, at + c) * get(job, job->y, at + c) / r.norm[row + c];
+        }
+        window_sums(r.sum + r.radius, r.ratio + r.radius, count * r.width, r.radius);
+        for (int64_t i = 0; i < count; i++) {
+            int64_t row = r.radius + i * r.width, at = (p + i) * job->channels;
+            for (int64_t c = 0; c < job->channels; c++)
+                put(job, at + c, get(job, job->dy, at + c) * r.scale[row + c] + factor * r.x[row + c] * r.sum[row + c]);
         }
     }
+    free(r.x);
 }
 
 static void run_pixels(KernelContext *k, LrnJob *job, const Tensor *z, RangeFn *fn) {

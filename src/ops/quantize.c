@@ -5,6 +5,7 @@
 
 #include "base/float16.h"
 #include "ops/elements.h"
+#include "ops/elementwise.h"
 #include "ops/op_list.h"
 
 const OpDef quantize_ops[] = {
@@ -79,41 +80,6 @@ static Range type_range(DataType t) {
     }
 }
 
-static void put_integer(Tensor *t, int64_t i, double v) {
-    Range r = type_range(t->dtype);
-    v = v >= r.low ? v <= r.high ? v : r.high : r.low; /* NaN: the least */
-    switch ((int)t->dtype) {
-        case DT_QINT8:
-            ((int8_t *)t->data)[i] = (int8_t)v;
-            break;
-        case DT_QUINT8:
-            ((uint8_t *)t->data)[i] = (uint8_t)v;
-            break;
-        case DT_QINT16:
-            ((int16_t *)t->data)[i] = (int16_t)v;
-            break;
-        case DT_QUINT16:
-            ((uint16_t *)t->data)[i] = (uint16_t)v;
-            break;
-        default:
-            ((int32_t *)t->data)[i] = (int32_t)v;
-    }
-}
-static double get_integer(const Tensor *t, int64_t i) {
-    switch ((int)t->dtype) {
-        case DT_QINT8:
-            return ((const int8_t *)t->data)[i];
-        case DT_QUINT8:
-            return ((const uint8_t *)t->data)[i];
-        case DT_QINT16:
-            return ((const int16_t *)t->data)[i];
-        case DT_QUINT16:
-            return ((const uint16_t *)t->data)[i];
-        default:
-            return ((const int32_t *)t->data)[i];
-    }
-}
-
 /* Steps between the ends of the range when it is divided as MIN_FIRST does. */
 static double step_count(DataType t) {
     return pow(2, 8 * (double)dtype_size(t));
@@ -164,38 +130,126 @@ static Error *check_ranges(const KernelContext *k, const Tensor *low, const Tens
 
 /* ---- Quantize ---- */
 
-static float round_even_or_away(float v, bool even) {
-    return even ? rintf(v) : roundf(v);
+/* How the numbers of one range become integers. */
+typedef struct Line {
+    const QuantizeState *state;
+    Range type;
+    float low, high, scale, half;
+    float first; /* of MIN_FIRST: what the type's lowest number stands for, scaled */
+} Line;
+
+/* Halves away from zero, without a call. */
+static inline float round_away(float v) {
+    return truncf(v + copysignf(0x1.fffffep-2f, v));
 }
 
-static void quantize_run(const QuantizeState *st, const float *x, Tensor *z, int64_t at, int64_t n, float *low,
-                         float *high) {
-    const Range r = type_range(z->dtype);
+/* NaN: the high end. */
+static inline float bounded(float v, const Line *l) {
+    v = v < l->high ? v : l->high;
+    return v > l->low ? v : l->low;
+}
+
+INLINE void places(const Line *l, const float *x, double *z, int64_t n, double (*place)(const Line *, float)) {
+    const double low = l->type.low, high = l->type.high;
+    const Line own = *l;
+    for (int64_t i = 0; i < n; i++) {
+        double v = place(&own, x[i]);
+        v = v >= low ? v : low; /* NaN: the least */
+        z[i] = v <= high ? v : high;
+    }
+}
+
+static inline double place_even(const Line *l, float v) {
+    return (double)rintf(bounded(v, l) * l->scale);
+}
+static inline double place_away(const Line *l, float v) {
+    return (double)round_away(bounded(v, l) * l->scale);
+}
+static inline double place_first(const Line *l, float v) {
+    return (double)(round_away(v * l->scale) - l->first);
+}
+static inline double place_signed(const Line *l, float v) {
+    return (double)round_away((bounded(v, l) - l->low) * l->scale - l->half);
+}
+static inline double place_unsigned(const Line *l, float v) {
+    return (double)floorf((bounded(v, l) - l->low) * l->scale + 0.5f);
+}
+
+#define PLACES_PARAMS (const Line *l, const float *x, double *z, int64_t n)
+#define PLACES_ARGS (l, x, z, n)
+CPU_LOOP(places_even, PLACES_PARAMS, PLACES_ARGS, places(l, x, z, n, place_even))
+CPU_LOOP(places_away, PLACES_PARAMS, PLACES_ARGS, places(l, x, z, n, place_away))
+CPU_LOOP(places_first, PLACES_PARAMS, PLACES_ARGS, places(l, x, z, n, place_first))
+CPU_LOOP(places_signed, PLACES_PARAMS, PLACES_ARGS, places(l, x, z, n, place_signed))
+CPU_LOOP(places_unsigned, PLACES_PARAMS, PLACES_ARGS, places(l, x, z, n, place_unsigned))
+
+INLINE void put_bytes(uint8_t *z, const double *v, int64_t n) {
+    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = (uint8_t)(int32_t)v[i];
+}
+INLINE void put_shorts(uint16_t *z, const double *v, int64_t n) {
+    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = (uint16_t)(int32_t)v[i];
+}
+INLINE void put_words(int32_t *z, const double *v, int64_t n) {
+    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = (int32_t)v[i];
+}
+#define PUT_PARAMS (void *z, const double *v, int64_t n)
+#define PUT_ARGS (z, v, n)
+CPU_LOOP(put_8, PUT_PARAMS, PUT_ARGS, put_bytes(z, v, n))
+CPU_LOOP(put_16, PUT_PARAMS, PUT_ARGS, put_shorts(z, v, n))
+CPU_LOOP(put_32, PUT_PARAMS, PUT_ARGS, put_words(z, v, n))
+
+/* SCALED makes another range of low and high. */
+static Line line_of(const QuantizeState *st, DataType type, float *low, float *high) {
+    Line l = {.state = st, .type = type_range(type)};
+    const Range r = l.type;
     if (st->mode == SCALED) {
         const float least = (float)(r.low + (st->narrow ? 1 : 0)), most = (float)r.high;
         float from_low = least * *low > 0 ? least / *low : FLT_MAX;
         float from_high = most * *high > 0 ? most / *high : FLT_MAX;
-        float scale = from_low < from_high ? from_low : from_high;
-        *low = least / scale;
-        *high = most / scale;
-        for (int64_t i = at; i < at + n; i++) {
-            float v = fmaxf(fminf(x[i], *high), *low) * scale;
-            put_integer(z, i, (double)round_even_or_away(v, st->half_to_even));
+        l.scale = from_low < from_high ? from_low : from_high;
+        *low = least / l.scale;
+        *high = most / l.scale;
+    } else if (st->mode == MIN_FIRST) {
+        l.scale = (float)((step_count(type) - 1) / (double)(*high - *low));
+        l.first = roundf(*low * l.scale) - (float)r.low;
+        l.type.high = fmin(r.high, 0x1.fffffep30); /* the largest float that is an int32 */
+    } else {
+        l.scale = (float)((r.high - r.low) / (double)(*high - *low));
+        l.half = r.is_signed ? (float)((r.high - r.low + 1) / 2) : 0;
+    }
+    l.low = *low;
+    l.high = *high;
+    return l;
+}
+
+static void quantize_run(const Line *l, const float *x, Tensor *z, int64_t at, int64_t n) {
+    enum { PIECE = 1024 };
+    double v[PIECE];
+    const QuantizeState *st = l->state;
+    const size_t size = dtype_size(z->dtype);
+    for (int64_t i = at; i < at + n; i += PIECE) {
+        int64_t count = at + n - i < PIECE ? at + n - i : PIECE;
+        if (st->mode == SCALED) {
+            (st->half_to_even ? places_even : places_away)(l, x + i, v, count);
+        } else if (st->mode == MIN_FIRST) {
+            places_first(l, x + i, v, count);
+        } else {
+            (l->type.is_signed ? places_signed : places_unsigned)(l, x + i, v, count);
         }
-        return;
+        (size == 1 ? put_8 : size == 2 ? put_16 : put_32)((char *)z->data + (size_t)i * size, v, count);
     }
-    if (st->mode == MIN_FIRST) {
-        const double steps = step_count(z->dtype), range = ((double)*high - (double)*low) * (steps / (steps - 1));
-        const double scale = steps / range, first = round((double)*low * scale);
-        for (int64_t i = at; i < at + n; i++) put_integer(z, i, round((double)x[i] * scale) - first + r.low);
-        return;
-    }
-    const float scale = (float)((r.high - r.low) / ((double)*high - (double)*low));
-    const float half = r.is_signed ? (float)((r.high - r.low + 1) / 2) : 0;
-    for (int64_t i = at; i < at + n; i++) {
-        float v = (fmaxf(fminf(x[i], *high), *low) - *low) * scale;
-        put_integer(z, i, r.is_signed ? (double)roundf(v - half) : floor((double)(v + 0.5f)));
-    }
+}
+
+typedef struct QuantizeJob {
+    const Line *line;
+    const float *x;
+    Tensor *z;
+    int64_t first;
+} QuantizeJob;
+
+static void quantize_range(void *arg, int64_t begin, int64_t end) {
+    const QuantizeJob *job = arg;
+    quantize_run(job->line, job->x, job->z, job->first + begin, end - begin);
 }
 
 static Error *quantize(KernelContext *k) {
@@ -218,11 +272,14 @@ static Error *quantize(KernelContext *k) {
         float most = fmaxf(0, fmaxf(to, least + room));
         tensor_f32(z_low)[i] = least;
         tensor_f32(z_high)[i] = most;
+        Line line = line_of(st, z->dtype, &least, &most);
+        if (s.count > 0) {
+            tensor_f32(z_low)[i] = least;
+            tensor_f32(z_high)[i] = most;
+        }
         for (int64_t run = 0; run < s.count; run++) {
-            float a = least, b = most; /* the range that SCALED makes of it */
-            quantize_run(st, tensor_f32(x), z, run * s.distance + i * s.length, s.length, &a, &b);
-            tensor_f32(z_low)[i] = a;
-            tensor_f32(z_high)[i] = b;
+            QuantizeJob job = {&line, tensor_f32(x), z, run * s.distance + i * s.length};
+            threadpool_parallel_for(k->pool, s.length, 1 << 15, quantize_range, &job);
         }
     }
     return NULL;
@@ -238,24 +295,89 @@ static float dequantize_scale(const QuantizeState *st, Range r, float low, float
     return (high - low) / (float)(r.high - r.low);
 }
 
-static void dequantize_run(const QuantizeState *st, const Tensor *x, Tensor *z, int64_t at, int64_t n, float low,
-                           float high) {
-    const Range r = type_range(x->dtype);
-    const float scale = dequantize_scale(st, r, low, high);
-    const float half = r.is_signed ? (float)((r.high - r.low + 1) / 2) : 0;
-    const double steps = step_count(x->dtype), step = ((double)high - (double)low) * (steps / (steps - 1)) / steps;
-    const double first = low == high ? (double)low : round((double)low / step) * step;
-    for (int64_t i = at; i < at + n; i++) {
-        double v = get_integer(x, i);
-        float f = st->mode == SCALED      ? (float)v * scale
-                  : st->mode == MIN_FIRST ? (float)(first + (v - r.low) * step)
-                                          : ((float)v + half) * scale + low;
-        if (z->dtype == DT_FLOAT) {
-            tensor_f32(z)[i] = f;
-        } else {
-            ((uint16_t *)z->data)[i] = float_to_bfloat16(f);
-        }
+#define LOADS(name, type)                                                                                \
+    INLINE void name##_row(double *z, const type *x, int64_t n) {                                          \
+        NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = x[i];                                            \
+    }                                                                                                    \
+    CPU_LOOP(name, (double *z, const void *x, int64_t n), (z, x, n), name##_row(z, x, n))
+LOADS(load_i8, int8_t)
+LOADS(load_u8, uint8_t)
+LOADS(load_i16, int16_t)
+LOADS(load_u16, uint16_t)
+LOADS(load_i32, int32_t)
+
+static void load_integers(const Tensor *x, int64_t at, int64_t n, double *to) {
+    const void *from = (const char *)x->data + (size_t)at * dtype_size(x->dtype);
+    switch ((int)x->dtype) {
+        case DT_QINT8:
+            load_i8(to, from, n);
+            break;
+        case DT_QUINT8:
+            load_u8(to, from, n);
+            break;
+        case DT_QINT16:
+            load_i16(to, from, n);
+            break;
+        case DT_QUINT16:
+            load_u16(to, from, n);
+            break;
+        default:
+            load_i32(to, from, n);
     }
+}
+
+/* The numbers that integers of one range stand for. */
+typedef struct BackLine {
+    float scale, half, low;
+    double lowest, first, step; /* of MIN_FIRST */
+} BackLine;
+
+INLINE void scaled_row(const BackLine *l, const double *v, float *z, int64_t n) {
+    const float scale = l->scale;
+    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = (float)v[i] * scale;
+}
+INLINE void first_row(const BackLine *l, const double *v, float *z, int64_t n) {
+    const double first = l->first, lowest = l->lowest, step = l->step;
+    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = (float)(first + (v[i] - lowest) * step);
+}
+INLINE void combined_row(const BackLine *l, const double *v, float *z, int64_t n) {
+    const float scale = l->scale, half = l->half, low = l->low;
+    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = ((float)v[i] + half) * scale + low;
+}
+#define BACK_PARAMS (const BackLine *l, const double *v, float *z, int64_t n)
+#define BACK_ARGS (l, v, z, n)
+CPU_LOOP(scaled_back, BACK_PARAMS, BACK_ARGS, scaled_row(l, v, z, n))
+CPU_LOOP(first_back, BACK_PARAMS, BACK_ARGS, first_row(l, v, z, n))
+CPU_LOOP(combined_back, BACK_PARAMS, BACK_ARGS, combined_row(l, v, z, n))
+
+typedef struct DequantizeJob {
+    const QuantizeState *state;
+    BackLine line;
+    const Tensor *x;
+    Tensor *z;
+    int64_t first;
+} DequantizeJob;
+
+static void dequantize_range(void *arg, int64_t begin, int64_t end) {
+    enum { PIECE = 1024 };
+    const DequantizeJob *job = arg;
+    const Mode mode = job->state->mode;
+    double v[PIECE];
+    float f[PIECE];
+    for (int64_t i = job->first + begin; i < job->first + end; i += PIECE) {
+        int64_t n = job->first + end - i < PIECE ? job->first + end - i : PIECE;
+        const bool floats = job->z->dtype == DT_FLOAT;
+        load_integers(job->x, i, n, v);
+        (mode == SCALED ? scaled_back : mode == MIN_FIRST ? first_back : combined_back)(&job->line, v, floats ? tensor_f32(job->z) + i : f, n);
+        for (int64_t j = 0; j < n && !floats; j++) ((uint16_t *)job->z->data)[i + j] = float_to_bfloat16(f[j]);
+    }
+}
+
+static BackLine back_line_of(const QuantizeState *st, DataType type, float low, float high) {
+    const Range r = type_range(type);
+    const double steps = step_count(type), step = ((double)high - (double)low) * (steps / (steps - 1)) / steps;
+    return (BackLine){.scale = dequantize_scale(st, r, low, high), .half = r.is_signed ? (float)((r.high - r.low + 1) / 2) : 0, .low = low, .lowest = r.low,
+                      .first = low == high ? (double)low : round((double)low / step) * step, .step = step};
 }
 
 static Error *dequantize(KernelContext *k) {
@@ -268,9 +390,10 @@ static Error *dequantize(KernelContext *k) {
     Tensor *z = kernel_output(k, 0, &x->shape);
     if (!z) return NULL;
     for (int64_t i = 0; i < s.slices; i++) {
+        DequantizeJob job = {st, back_line_of(st, x->dtype, tensor_f32(low)[i], tensor_f32(high)[i]), x, z, 0};
         for (int64_t run = 0; run < s.count; run++) {
-            dequantize_run(st, x, z, run * s.distance + i * s.length, s.length, tensor_f32(low)[i],
-                           tensor_f32(high)[i]);
+            job.first = run * s.distance + i * s.length;
+            threadpool_parallel_for(k->pool, s.length, 1 << 15, dequantize_range, &job);
         }
     }
     return NULL;

@@ -97,13 +97,14 @@ static Error *reduce_kernel(KernelContext *k, const Reducer *r, bool idle) {
 #define FOLD_PARAMS (void *acc, const void *x, int64_t n)
 #define FOLD_ARGS (acc, x, n)
 
+#define FOLD_LANES 16
 /* Heads the function that joins two accumulators, a and b, and makes the functions of a Reducer from it. */
 #define REDUCER(op, first, enter)                                          \
     static inline C NAME(op##_of)(C a, C b);                               \
     static void NAME(op##_start)(void *acc, int64_t n) {                   \
         NAME(start_all)(acc, n, first);                                    \
     }                                                                      \
-    CPU_LOOP(NAME(op##_row), FOLD_PARAMS, FOLD_ARGS, NAME(fold_row)(acc, x, n, NAME(op##_of), enter, first)) \
+    CPU_LOOP(NAME(op##_row), FOLD_PARAMS, FOLD_ARGS, NAME(fold_row)(acc, x, n, NAME(op##_of), enter, first, FOLD_LANES)) \
     CPU_LOOP(NAME(op##_rows), FOLD_PARAMS, FOLD_ARGS, NAME(fold_rows)(acc, x, n, NAME(op##_of), enter))      \
     static void NAME(op##_merge)(void *acc, const void *part, int64_t n) { \
         NAME(merge_all)(acc, part, n, NAME(op##_of));                      \
@@ -122,6 +123,7 @@ static Error *reduce_kernel(KernelContext *k, const Reducer *r, bool idle) {
 #define MEAN_OF(sum, count) ((sum) / (C)(count))
 #define NORM_ENTER(x) ((x) * (x))
 #define NORM_LEAVE(a) sqrt(a)
+#define IS_NAN(a) ((a) != (a))
 #define LOWEST ((C)-INFINITY)
 #define HIGHEST ((C)INFINITY)
 #define BODY "ops/reduce_order.inc"
@@ -146,6 +148,8 @@ static Error *reduce_kernel(KernelContext *k, const Reducer *r, bool idle) {
 #define TIMES(a, b) (C)((W)(a) * (W)(b))
 #define NORM_ENTER(x) TIMES(x, x)
 #define NORM_LEAVE(a) (C) sqrt((double)(a))
+#undef IS_NAN
+#define IS_NAN(a) false
 #define LOWEST NAME(limit)(false)
 #define HIGHEST NAME(limit)(true)
 #define BODY "ops/reduce_int.inc"
@@ -164,6 +168,8 @@ static Error *reduce_kernel(KernelContext *k, const Reducer *r, bool idle) {
 #define STORE(c) (c)
 #define NAME(f) f##_bool
 #include "ops/reduce.inc"
+#undef FOLD_LANES
+#define FOLD_LANES 64
 REDUCER(all, true, itself_bool) {
     return a & b;
 }

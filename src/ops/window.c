@@ -36,6 +36,11 @@ static Error *read_layout(Window *win, const Node *node) {
     } else if (node_attr(node, "strides", &value) && attr_list_ints(value, NULL, 0) == 5) {
         format = STR("NDHWC");
     }
+    if (str_is(format, "CHANNELS_LAST") || str_is(format, "CHANNELS_FIRST")) {
+        bool volume = node_attr(node, "strides", &value) && attr_list_ints(value, NULL, 0) == 5;
+        bool last = str_is(format, "CHANNELS_LAST");
+        format = str_of(volume ? (last ? "NDHWC" : "NCDHW") : last ? "NHWC" : "NCHW");
+    }
     bool flat = str_is(format, "NHWC") || str_is(format, "NCHW");
     if (!flat && !str_is(format, "NDHWC") && !str_is(format, "NCDHW")) {
         return error_invalid("%.*s: data format %.*s is not supported", STR_ARG(node->op), STR_ARG(format));

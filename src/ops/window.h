@@ -18,7 +18,7 @@ typedef struct Window {
 Error *window_check_pads(const int64_t *pads, int count, int rank, int channel_dim) MUST_CHECK;
 
 /* Reads padding, and data_format, strides, dilations or rates, ksize or ksizes, explicit_paddings and padding_list, which
- * stands above the padding, where the op has them. The rank is that of the data format, else as many as there are strides. */
+ * stands above the padding, where the op has them. The rank is that of the data format, or as many as there are strides. */
 Error *window_init(Window *win, const Node *node) MUST_CHECK;
 
 /* How a window of k elements moves over one dimension. */

@@ -22,7 +22,7 @@ int64_t window_places(ShapeContext *c, int64_t input, const Window *w, Str paddi
 }
 
 ImageLayout image_layout(Str data_format, int rank) {
-    bool depth_first = str_is(data_format, "NCHW") || str_is(data_format, "NCDHW");
+    bool depth_first = str_is(data_format, "NCHW") || str_is(data_format, "NCDHW") || str_is(data_format, "CHANNELS_FIRST");
     return (ImageLayout){rank, 0, depth_first ? 1 : rank - 1, depth_first ? 2 : 1};
 }
 
@@ -99,6 +99,27 @@ void rule_conv2d(ShapeContext *c) {
 
 static void conv3d(ShapeContext *c) {
     convolution(c, 5, false);
+}
+
+/* Images or volumes; several dimensions may stand for the batch. */
+static void general_conv(ShapeContext *c) {
+    PartialShape in = c->in[0];
+    int64_t batch = ctx_attr_int(c, "batch_dims");
+    int spatial = batch < 0 || batch > in.rank ? 0 : in.rank - 1 - (int)batch;
+    if (in.rank < 0 || c->in[1].rank < 0) {
+        ctx_out(c, 0, SHAPE_UNKNOWN);
+        return;
+    }
+    if (spatial != 2 && spatial != 3) {
+        ctx_fail(c, "The input must have 2 or 3 spatial dimensions but got %d", spatial);
+        return;
+    }
+    if (batch != 1) {
+        ctx_in_rank(c, 1, spatial + 2);
+        ctx_out(c, 0, shape_unknown_dims(in.rank));
+        return;
+    }
+    convolution(c, spatial + 2, false);
 }
 
 void rule_depthwise_conv2d(ShapeContext *c) {
@@ -395,6 +416,7 @@ const ShapeRow conv_rules[] = {
     {"AvgPool3D", pool3d, 0},
     {"AvgPool3DGrad", avg_pool3d_grad, 0},
     {"AvgPoolGrad", avg_pool_grad, 0},
+    {"Conv", general_conv, 0},
     {"Conv2D", rule_conv2d, 0},
     {"FusedPadConv2D", pad_conv2d, 0},
     {"FusedResizeAndPadConv2D", resize_pad_conv2d, 0},

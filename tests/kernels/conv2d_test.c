@@ -133,11 +133,41 @@ static void a_processor_without_bfloat16_is_told(void **state) {
     arrays_clear(&a);
 }
 
+/* Doubles: each pass from the same arrays, by patches and in plain C. */
+static void doubles_by_patches_agree_with_plain_c(void **state) {
+    (void)state;
+    ThreadPool *pool = threadpool_new("test", 3);
+    for (int i = 0; i < SHAPES - 1; i++) {
+        const Conv2dShape *s = &shapes[i];
+        Arrays a = arrays_new(s);
+        double *data[3], *want = NULL;
+        for (int j = 0; j < 3; j++) {
+            data[j] = xmalloc((size_t)a.count[j] * sizeof(double));
+            for (int64_t n = 0; n < a.count[j]; n++) data[j][n] = (double)a.wide[j][n];
+        }
+        for (int kind = 0; kind < 3 && s->groups == 1 && !s->channels_first; kind++) {
+            const int result = kind == CONV2D_FORWARD ? 2 : kind == CONV2D_BACK_INPUT ? 0 : 1;
+            const size_t size = (size_t)a.count[result] * sizeof(double);
+            conv2d_plain_f64((Conv2dKind)kind, s, data[0], data[1], data[2]);
+            want = memcpy(xmalloc(size), data[result], size);
+            memset(data[result], 0xff, size);
+            assert_true(conv2d_patches_f64((Conv2dKind)kind, s, data[0], data[1], data[2], kind == i % 3 ? NULL : pool));
+            for (int64_t n = 0; n < a.count[result]; n++) assert_true(fabs(data[result][n] - want[n]) <= 1e-12 * (1 + fabs(want[n])) * terms_of((Conv2dKind)kind, s));
+            free(want);
+        }
+        for (int j = 0; j < 3; j++) free(data[j]);
+        arrays_clear(&a);
+    }
+    assert_false(conv2d_patches_f64(CONV2D_FORWARD, &shapes[2], NULL, NULL, NULL, pool)); /* groups */
+    threadpool_free(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pass_agrees_with_plain_c),
         cmocka_unit_test(bfloat16_is_rounded_once),
         cmocka_unit_test(a_processor_without_bfloat16_is_told),
+        cmocka_unit_test(doubles_by_patches_agree_with_plain_c),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
