@@ -175,9 +175,13 @@ def as_string(c):
     yield Call(c.values((3,), 0, 9), width=6)
     if c.name == "bool":
         return
+    if not (c.is_float or c.is_complex):
+        yield Call(np.array([np.iinfo(c.T).min, np.iinfo(c.T).max, 0, 10, 99, 100], c.T))
     yield Call(c.values((3,), 0, 9), width=6, fill="0")
     yield Call(c.values((3,), 0, 9), width=6, fill="-")
     if c.is_float or c.is_complex:
+        # Halves of the sixth decimal, carries, both zeros, the ends of the range that is not left to printf.
+        yield Call(np.array([0.0, -0.0, 0.5, 1 / 128, 3 / 128, -5 / 2**10, 0.9999995, 1e-7, 5e-7, -1.5e-6, 12345.678, -9.0, np.nan, np.inf, -np.inf, 6e4]).astype(c.T))
         yield Call(c.values((3,)), precision=2)
         yield Call(c.values((3,)), scientific=True)
         yield Call(c.values((3,)), shortest=True)

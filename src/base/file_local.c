@@ -130,7 +130,11 @@ static Error *local_make_dir(const char *path) {
         bool last = *p == 0;
         if (!last && *p != '/') continue;
         *p = 0;
-        if (mkdir(copy, 0755) && !(errno == EEXIST && local_is_dir(copy))) err = failed(copy);
+        bool made = mkdir(copy, 0755) == 0;
+        if (!made && errno != EEXIST)
+            err = failed(copy);
+        else if (!made && !local_is_dir(copy))
+            err = error_new(CODE_FAILED_PRECONDITION, "%s is not a directory", copy);
         if (last) break;
         *p = '/';
     }

@@ -26,7 +26,20 @@ struct RegexMatcher {
     Ways now, next;
     int *stack; /* places still to follow; negative: restore a slot */
     size_t *saved;
+    struct States *states; /* of full matches; NULL until the first, and where there are none */
+    bool asked_for_states;
 };
+
+/* Sets of ways that full matches have met, each with the set that a character leads to: a text that stays among them costs a look-up for each character. Only for
+ * patterns without conditions, whose ways depend on nothing but the character, and for ASCII. */
+enum { MOST_STATES = 128, MOST_PLACES = 4096, ASCII = 128, UNKNOWN = -1 };
+typedef struct States {
+    int count;
+    int *places; /* those of state i, sorted, are first[i] to first[i + 1] */
+    int first[MOST_STATES + 1];
+    bool accepts[MOST_STATES]; /* when the text ends here */
+    int16_t next[MOST_STATES][ASCII];
+} States;
 
 static bool is_word(Str text, size_t at) {
     unsigned char c = (unsigned char)text.ptr[at];
@@ -154,6 +167,8 @@ void regex_matcher_free(RegexMatcher *m) {
     ways_clear(&m->next);
     free(m->stack);
     free(m->saved);
+    if (m->states) free(m->states->places);
+    free(m->states);
     free(m);
 }
 
@@ -207,9 +222,82 @@ bool regex_search(RegexMatcher *m, Str text, size_t from, Str groups[REGEX_MAX_G
     return true;
 }
 
+/* ---- Full matches by states ---- */
+
+/* The number of the set of ways; UNKNOWN when there are too many. */
+static int state_of(RegexMatcher *run, const Ways *w) {
+    States *s = run->states;
+    if (s->count == MOST_STATES) return UNKNOWN;
+    const int begin_at = s->first[s->count];
+    s->places = xrealloc(s->places, ((size_t)begin_at + (size_t)w->count + 1) * sizeof *s->places);
+    int *places = s->places + begin_at, count = 0;
+    bool accepts = false;
+    for (int i = 0; i < w->count; i++) {
+        if (run->r->insts[w->at[i]].op == REGEX_MATCH) {
+            accepts = true;
+            continue;
+        }
+        int at = count++;
+        for (; at > 0 && places[at - 1] > w->at[i]; at--) places[at] = places[at - 1];
+        places[at] = w->at[i];
+    }
+    for (int i = 0; i < s->count; i++) {
+        int size = s->first[i + 1] - s->first[i];
+        if (s->accepts[i] == accepts && size == count && memcmp(s->places + s->first[i], places, (size_t)count * sizeof *places) == 0) return i;
+    }
+    s->accepts[s->count] = accepts;
+    s->first[s->count + 1] = begin_at + count;
+    return s->count++;
+}
+
+static int next_state(RegexMatcher *run, int state, uint32_t rune) {
+    States *s = run->states;
+    size_t none[1];
+    begin(&run->next, run->r->count);
+    for (int i = s->first[state]; i < s->first[state + 1]; i++) {
+        if (in_class(&run->r->classes[run->r->insts[s->places[i]].x], rune)) add_way(run, &run->next, s->places[i] + 1, 0, none);
+    }
+    int next = state_of(run, &run->next);
+    s->next[state][rune] = (int16_t)next;
+    return next;
+}
+
+static void make_states(RegexMatcher *run) {
+    size_t none[1];
+    if (run->r->count > MOST_PLACES) return;
+    for (size_t i = 0; i < run->r->count; i++)
+        if (run->r->insts[i].op == REGEX_ASSERT) return;
+    run->states = xcalloc(1, sizeof *run->states);
+    memset(run->states->next, 0xff, sizeof run->states->next);
+    begin(&run->now, run->r->count);
+    add_way(run, &run->now, 0, 0, none);
+    state_of(run, &run->now);
+}
+
+/* False: the states do not say. */
+static bool match_by_states(RegexMatcher *run, Str text, bool *matched) {
+    const States *s = run->states;
+    int state = 0;
+    for (size_t pos = 0; pos < text.len; pos++) {
+        const unsigned char c = (unsigned char)text.ptr[pos];
+        if (c >= ASCII) return false;
+        int next = s->next[state][c];
+        if (next == UNKNOWN) next = next_state(run, state, c);
+        if (next == UNKNOWN) return false;
+        state = next;
+        if (s->first[state] == s->first[state + 1] && !s->accepts[state]) break; /* no way leads on */
+    }
+    *matched = s->accepts[state];
+    return true;
+}
+
 bool regex_full_match(RegexMatcher *m, Str text) {
     size_t found[SLOTS];
+    bool matched;
     m->slot_count = 0;
+    if (!m->asked_for_states) make_states(m);
+    m->asked_for_states = true;
+    if (m->states && match_by_states(m, text, &matched)) return matched;
     return search(m, text, 0, true, found);
 }
 

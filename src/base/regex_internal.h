@@ -54,5 +54,10 @@ enum { REGEX_LAST_RUNE = 0x10ffff };
 /* One character of UTF-8; a byte that starts none is REGEX_NO_RUNE, which is in no class, negated or not. */
 size_t utf8_next(Str text, size_t at, uint32_t *rune);
 
+void regex_class_add(RegexClass *c, uint32_t low, uint32_t high);
+/* The class that an escape names, which begins behind the backslash with p or P; how many bytes it has. */
+size_t regex_add_unicode(RegexClass *c, Str escape, bool ignore_case, bool *known);
+void regex_add_cases(RegexClass *c, uint32_t low, uint32_t high); /* these and whatever differs from one of them only in case */
+
 bool regex_class_has(const RegexClass *c, uint32_t rune);
 void regex_find_starts(Regex *r); /* of a program that is whole */

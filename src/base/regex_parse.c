@@ -153,16 +153,19 @@ static void make_counted(Parser *p, size_t from, int min, int max, bool lazy) {
 
 /* ---- Classes ---- */
 
-static void class_add(RegexClass *c, uint32_t low, uint32_t high) {
+void regex_class_add(RegexClass *c, uint32_t low, uint32_t high) {
     c->ranges = vec_reserve(c->ranges, &c->capacity, c->count + 1, sizeof *c->ranges);
     c->ranges[c->count++] = (RegexRange){low, high};
 }
 
 static void class_add_case(Parser *p, RegexClass *c, uint32_t low, uint32_t high) {
-    class_add(c, low, high);
-    if (!p->flags.ignore_case) return;
-    for (uint32_t v = low; v <= high && v < 128; v++)
-        if (isalpha((int)v)) class_add(c, v ^ 0x20, v ^ 0x20);
+    regex_class_add(c, low, high);
+    if (!p->flags.ignore_case || high > REGEX_LAST_RUNE) return;
+    bool plain = high < 128; /* k and s have more forms than two */
+    for (uint32_t v = low; v <= high && v < 128; v++) plain = plain && !strchr("kKsS", (int)v);
+    if (!plain) regex_add_cases(c, low, high);
+    for (uint32_t v = low; plain && v <= high; v++)
+        if (isalpha((int)v)) regex_class_add(c, v ^ 0x20, v ^ 0x20);
 }
 
 typedef struct NamedClass {
@@ -181,11 +184,11 @@ static void class_add_named(RegexClass *c, const char *ranges, bool negated) {
     uint32_t next = 0;
     for (const char *at = ranges; *at; at += 2) {
         uint32_t low = (unsigned char)at[0], high = (unsigned char)at[1];
-        if (!negated) class_add(c, low, high);
-        if (negated && low > next) class_add(c, next, low - 1);
+        if (!negated) regex_class_add(c, low, high);
+        if (negated && low > next) regex_class_add(c, next, low - 1);
         next = high + 1;
     }
-    if (negated) class_add(c, next, REGEX_LAST_RUNE);
+    if (negated) regex_class_add(c, next, REGEX_LAST_RUNE);
 }
 
 /* \d \w \s and the negated ones. */
@@ -271,6 +274,16 @@ static bool named_in_brackets(Parser *p, RegexClass *c) {
     return true;
 }
 
+/* At p or P behind a backslash: adds what the escape names. */
+static bool unicode_class(Parser *p, RegexClass *c) {
+    if (peek(p) != 'p' && peek(p) != 'P') return false;
+    bool known = false;
+    size_t start = p->at;
+    p->at += regex_add_unicode(c, str_slice(p->pattern, p->at, p->pattern.len), p->flags.ignore_case, &known);
+    if (!known) fail_at(p, "invalid character class range", start - 1, p->at);
+    return true;
+}
+
 static uint32_t class_member(Parser *p) {
     uint32_t rune;
     if (take(p, "\\")) return parse_escape(p);
@@ -291,6 +304,9 @@ static void parse_class(Parser *p) {
             continue;
         } else if (peek(p) == '\\' && p->at + 1 < p->pattern.len && perl_class(p->pattern.ptr[p->at + 1], &c)) {
             p->at += 2;
+        } else if (peek(p) == '\\' && p->at + 1 < p->pattern.len && strchr("pP", p->pattern.ptr[p->at + 1])) {
+            p->at++;
+            unicode_class(p, &c);
         } else {
             size_t from = p->at;
             uint32_t low = class_member(p), high = low;
@@ -319,7 +335,7 @@ static void emit_dot(Parser *p) {
     int number = class_new(p);
     RegexClass c = {0};
     if (p->flags.dot_newline)
-        class_add(&c, 0, REGEX_LAST_RUNE);
+        regex_class_add(&c, 0, REGEX_LAST_RUNE);
     else
         class_add_named(&c, "\n\n", true);
     p->r->classes[number] = c;
@@ -421,8 +437,8 @@ static void parse_backslash(Parser *p) {
              : c == 'b' ? AT_WORD_EDGE
                         : NOT_AT_WORD_EDGE,
              0);
-    } else if (perl_class(c, &perl)) {
-        p->at++;
+    } else if (perl_class(c, &perl) || unicode_class(p, &perl)) {
+        if (c != 'p' && c != 'P') p->at++;
         int number = class_new(p);
         p->r->classes[number] = perl;
         emit(p, REGEX_CLASS, number, 0);

@@ -71,23 +71,75 @@ static Error *init_as_string(const Node *node, void *state) {
     return NULL;
 }
 
+/* ---- The usual formats, without printf: a tenth of its time ---- */
+
+enum { DECIMALS = 6 };
+
+static bool is_usual(const AsStringState *s) {
+    return s->flags[1] == '\0' && s->conversion == 'f';
+}
+
+/* The digits of v, at least `least` of them, end at `end`; returns where they begin. */
+static char *digits_before(char *end, uint64_t v, int least) {
+    for (; v > 0 || least > 0; v /= 10, least--) *--end = (char)('0' + v % 10);
+    return end;
+}
+
+static void put_whole(uint64_t size, bool negative, StrBuf *b) {
+    char text[32], *end = text + sizeof text, *at = digits_before(end, size, 1);
+    if (negative) *--at = '-';
+    strbuf_add(b, (Str){at, (size_t)(end - at)});
+}
+
+/* As "%f": the number is mantissa / 2^places exactly, and what is behind the sixth decimal is rounded to even. False: too large or too small for that. */
+static bool put_decimals(double v, StrBuf *b) {
+    const uint64_t million = 1000000;
+    uint64_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    int exponent = (int)(bits >> 52 & 0x7ff), places = 1075 - exponent;
+    uint64_t mantissa = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
+    if (v == 0) mantissa = 0, places = 1;
+    if (places < 1 || places > 120) return false;
+    uint64_t whole = places < 64 ? mantissa >> places : 0, part = places < 64 ? mantissa & (((uint64_t)1 << places) - 1) : mantissa;
+    unsigned __int128 product = (unsigned __int128)part * million, half = (unsigned __int128)1 << (places - 1);
+    uint64_t decimals = (uint64_t)(product >> places);
+    unsigned __int128 rest = product - ((unsigned __int128)decimals << places);
+    if (rest > half || (rest == half && decimals % 2 == 1)) decimals++;
+    if (decimals == million) whole++, decimals = 0;
+    char text[48], *end = text + sizeof text, *at = digits_before(end, decimals, DECIMALS);
+    *--at = '.';
+    at = digits_before(at, whole, 1);
+    if (bits >> 63) *--at = '-';
+    strbuf_add(b, (Str){at, (size_t)(end - at)});
+    return true;
+}
+
 /* The format is built from checked parts in init, so it is one conversion of the right type. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 static void put_real(const AsStringState *s, double v, StrBuf *b) {
     char format[48];
+    if (is_usual(s) && put_decimals(v, b)) return;
     snprintf(format, sizeof format, "%s%c", s->flags, s->conversion);
     strbuf_addf(b, format, v);
 }
 
 static void put_signed(const AsStringState *s, int64_t v, StrBuf *b) {
     char format[48];
+    if (is_usual(s)) {
+        put_whole(v < 0 ? 0 - (uint64_t)v : (uint64_t)v, v < 0, b);
+        return;
+    }
     snprintf(format, sizeof format, "%s%s", s->flags, PRId64);
     strbuf_addf(b, format, v);
 }
 
 static void put_unsigned(const AsStringState *s, uint64_t v, StrBuf *b) {
     char format[48];
+    if (is_usual(s)) {
+        put_whole(v, false, b);
+        return;
+    }
     snprintf(format, sizeof format, "%s%s", s->flags, PRIu64);
     strbuf_addf(b, format, v);
 }
@@ -164,16 +216,30 @@ static void put_element(const AsStringState *s, const Tensor *t, int64_t i, StrB
     }
 }
 
+typedef struct AsStringJob {
+    const AsStringState *state;
+    const Tensor *in;
+    Tensor *out;
+} AsStringJob;
+
+static void as_string_range(void *arg, int64_t begin, int64_t end) {
+    const AsStringJob *job = arg;
+    StrBuf b = {0};
+    for (int64_t i = begin; i < end; i++) {
+        b.len = 0;
+        put_element(job->state, job->in, i, &b);
+        tstring_set(&tensor_str(job->out)[i], (Str){b.ptr, b.len});
+    }
+    strbuf_clear(&b);
+}
+
 static Error *run_as_string(KernelContext *k) {
     int32_t number;
     for (int64_t i = 0; k->in[0]->dtype == DT_VARIANT && i < k->in[0]->count; i++)
         if (!number_variant_int(&tensor_variants(k->in[0])[i], &number)) return error_unimplemented("AsString of variants that are no int");
     Tensor *out = kernel_output(k, 0, &k->in[0]->shape);
-    for (int64_t i = 0; out && i < out->count; i++) {
-        StrBuf b = {0};
-        put_element(k->state, k->in[0], i, &b);
-        take_text(out, i, &b);
-    }
+    AsStringJob job = {k->state, k->in[0], out};
+    if (out) threadpool_parallel_for(k->pool, out->count, 4096, as_string_range, &job);
     return NULL;
 }
 

@@ -47,6 +47,14 @@ static void full_matches(void **state) {
         {".", "\xff", false},
         {"[^a]", "\xc0\x80", false},
         {"[[:x]+", "[:x", true},
+        {"\\pL+\\p{Nd}", "a\xc3\x89\xce\xb2" "1", true},
+        {"\\p{Greek}", "\xce\xb2", true},
+        {"\\p{Greek}", "b", false},
+        {"[\\p{^Greek}]", "\xce\xb2", false},
+        {"\\P{Lu}", "\xd0\x96", false},
+        {"(?i)\\p{Ll}", "\xd0\x96", true},
+        {"(?i)\xd0\xb6[k-k]", "\xd0\x96\xe2\x84\xaa", true},
+        {"\\p{Any}\\pZ\\pC", "a\xc2\xa0\xe2\x80\x8d", true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         Regex *r = NULL;
@@ -119,6 +127,10 @@ static void bad_patterns_are_refused(void **state) {
         {"[x\\8]", "invalid escape sequence: \\8"},
         {"[c-a]", "invalid character class range: c-a"},
         {"[[:no:]]", "invalid character class range: [:no:]"},
+        {"\\p{Nope}a", "invalid character class range: \\p{Nope}"},
+        {"[\\pQ]", "invalid character class range: \\pQ"},
+        {"\\p{Greek", "invalid character class range: \\p{Greek"},
+        {"\\p{greek}", "invalid character class range: \\p{greek}"},
         {"a(?=b)", "invalid perl operator: (?="},
         {"(?P<a-b>c)", "invalid named capture group: (?P<a-b>"},
     };
@@ -141,6 +153,27 @@ static void bad_patterns_are_refused(void **state) {
     strbuf_clear(&deep);
 }
 
+/* One matcher for many texts: by the states it has met, with characters that have none, and when there are more than it keeps. */
+static void a_matcher_matches_many_texts(void **state) {
+    (void)state;
+    Regex *r = NULL;
+    assert_null(regex_compile(STR("[ab]*a[ab]{9}(.*x)?"), &r)); /* 1024 states */
+    RegexMatcher *m = regex_matcher_new(r);
+    for (int i = 0; i < 4096; i++) {
+        char text[20];
+        int len = 0;
+        for (int bit = 0; bit < 12; bit++) text[len++] = i >> bit & 1 ? 'a' : 'b';
+        assert_int_equal(regex_full_match(m, (Str){text, (size_t)len}), i >> 2 & 1);
+        if (i % 3) text[len++] = (char)0xc3, text[len++] = (char)0xa9;
+        text[len++] = 'x';
+        bool any = (i & 7) != 0; /* an a with nine letters behind it, then anything */
+        assert_int_equal(regex_full_match(m, (Str){text, (size_t)len}), any);
+        assert_false(regex_full_match(m, (Str){text, (size_t)len - 1}) && i % 3);
+    }
+    regex_matcher_free(m);
+    regex_free(r);
+}
+
 static void hard_patterns_take_no_time(void **state) {
     (void)state;
     StrBuf text = {0};
@@ -159,6 +192,7 @@ int main(void) {
         cmocka_unit_test(full_matches),
         cmocka_unit_test(replacements),
         cmocka_unit_test(bad_patterns_are_refused),
+        cmocka_unit_test(a_matcher_matches_many_texts),
         cmocka_unit_test(hard_patterns_take_no_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
