@@ -652,6 +652,16 @@ pipeline("GlobalShuffleDataset", lambda p: global_shuffle(raw.RepeatDataset(inpu
 pipeline("GlobalShuffleDataset", lambda p: global_shuffle(raw.UniqueDataset(input_dataset=numbers(7), **SCALAR)), name="global_shuffle_unique")
 
 
+def index_flat_map(p, op, place, count=6):
+    return with_functions(p, op, [numbers(3), c64(count)], {"map_func": defined(p, [tf.int64], lambda x: tf.stack([x, x + 10])), "index_map_func": defined(p, [tf.int64], place)},
+                          {k: types_list([]) for k in ("Tmap_func_args", "Tindex_map_func_args")})
+
+
+for name, place in {"pairs": lambda i: (i // 2, i % 2), "first": lambda i: (i, c64(0)), "narrow": lambda i: (tf.cast(i // 2, tf.int32), tf.cast(i % 2, tf.int32)),
+                    "no_number": lambda i: (tf.cast(i, tf.float32), i)}.items():
+    pipeline("IndexFlatMapDataset", lambda p, place=place: index_flat_map(p, "IndexFlatMapDataset", place), name=f"index_flat_map_{name}")
+
+
 def weighted(weights, counts):
     return raw.WeightedFlatMapDataset(input_datasets=[numbers(10 * i + n, 10 * i) for i, n in enumerate(counts)], weights=[tf.constant(w, tf.float64) for w in weights], **SCALAR)
 

@@ -103,6 +103,12 @@ char *snapshot_path(const char *dir, const char *name) {
     return len && dir[len - 1] == '/' ? xasprintf("%s%s", dir, name) : xasprintf("%s%s%s", dir, len ? "/" : "", name);
 }
 
+char *snapshot_prefixed(Str prefix, Str path) {
+    if (!prefix.len) return str_dup(path);
+    while (path.len && *path.ptr == '/') path = str_slice(path, 1, path.len);
+    return xasprintf("%.*s%s%.*s", STR_ARG(prefix), prefix.ptr[prefix.len - 1] == '/' ? "" : "/", STR_ARG(path));
+}
+
 char *snapshot_shard_dir(const char *run_dir, int64_t shard) {
     char name[40];
     snprintf(name, sizeof name, "%08llu.shard", (unsigned long long)shard);

@@ -33,6 +33,7 @@ Error *snapshot_metadata_write(const FileSystem *fs, const char *dir, const Snap
 /* ---- Names, malloced ---- */
 
 char *snapshot_path(const char *dir, const char *name);             /* one below the other */
+char *snapshot_prefixed(Str prefix, Str path);                      /* the same; just the path when there is no prefix */
 char *snapshot_shard_dir(const char *run_dir, int64_t shard);       /* RUN/00000003.shard */
 char *snapshot_file(const char *shard_dir, int64_t number);         /* SHARD/00000000.snapshot */
 Error *snapshot_shards(const FileSystem *fs, const char *run_dir, PathList *out) MUST_CHECK; /* their folders, sorted */
@@ -44,6 +45,7 @@ typedef struct SnapshotWriter SnapshotWriter;
 Error *snapshot_writer_open(const FileSystem *fs, const char *path, Str compression, int64_t version,
                             SnapshotWriter **out) MUST_CHECK;
 Error *snapshot_writer_add(SnapshotWriter *w, Tensor *const *element, int count) MUST_CHECK;
+Error *snapshot_writer_flush(SnapshotWriter *w) MUST_CHECK;  /* what was added so far, to the file */
 Error *snapshot_writer_finish(SnapshotWriter *w) MUST_CHECK; /* to the disk */
 void snapshot_writer_close(SnapshotWriter *w);               /* NULL is allowed */
 

@@ -119,6 +119,10 @@ Error *snapshot_writer_add(SnapshotWriter *w, Tensor *const *element, int count)
     return err;
 }
 
+Error *snapshot_writer_flush(SnapshotWriter *w) {
+    return w->records ? record_writer_flush(w->records) : output_stream_flush(w->stream);
+}
+
 Error *snapshot_writer_finish(SnapshotWriter *w) {
     Error *err = w->records ? record_writer_finish(w->records) : output_stream_finish(w->stream);
     if (err) return err;

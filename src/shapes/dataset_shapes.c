@@ -108,6 +108,8 @@ const ShapeRow dataset_rules[] = {
     {"StatsAggregatorSetSummaryWriter", rule_unknown, 0},
     {"StatsAggregatorSummary", rule_scalar, 0},
     {"WeightedFlatMapDataset", rule_scalar, 0},
+    {"SnapshotDataset", rule_scalar, "* []"},
+    {"IndexFlatMapDataset", rule_scalar, 0},
     {"ExperimentalAssertNextDataset", rule_scalar, "* [?]"},
     {"ExperimentalBytesProducedStatsDataset", rule_scalar, "* []"},
     {"ExperimentalDatasetCardinality", rule_scalar, 0},

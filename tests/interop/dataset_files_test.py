@@ -9,6 +9,7 @@ import tensorflow.compat.v1 as tf
 import tensorflow.compat.v2 as tf2
 from tensorflow.core.framework import graph_pb2
 from tensorflow.core.protobuf import snapshot_pb2
+from tensorflow.python.data.experimental.ops import snapshot as legacy
 
 N = 10
 LARGE = 150_000  # floats: more than a block of snappy
@@ -317,3 +318,68 @@ def test_records_with_a_compression_that_does_not_exist_are_plain(rill, referenc
         f.write(b"one")
     for target in (rill, reference):
         assert drain(target, lambda: tf2.data.TFRecordDataset([path], compression_type=tf.constant("XYZ"))) == [b"one"]
+
+
+# ---- SnapshotDataset, the first of its kind ----
+
+
+def runs_of(path):
+    """How many files each run of each pipeline has."""
+    return sorted(len(os.listdir(run)) for run in glob.glob(path + "/*/*") if os.path.isdir(run))
+
+
+@pytest.mark.parametrize("compression", ["", "GZIP", "SNAPPY"])
+@pytest.mark.parametrize("writer, reader", [("rill", "rill"), ("rill", "reference"), ("reference", "rill")])
+def test_old_snapshots_are_read_by_the_other(request, tmp_path, writer, reader, compression):
+    """By a name of their own: the hash of a pipeline is another in Rill."""
+    path = str(tmp_path)
+
+    def make(count=1):
+        return numbers().apply(legacy.legacy_snapshot(path, compression, snapshot_name="mine")).repeat(count)
+    want = drain("", numbers)
+    assert_equal(drain(request.getfixturevalue(writer), make), want)
+    assert_equal(drain(request.getfixturevalue(reader), lambda: make(2)), want * 2)
+    assert runs_of(path) == [1] and os.listdir(path + "/custom-mine/custom") == ["00000000.snapshot"]
+
+
+def test_old_snapshots_begin_files_where_tensorflow_does(rill, reference, tmp_path):
+    def wide():
+        return tf2.data.Dataset.range(10).map(lambda i: tf.fill([1024, 256], i))
+    steps = [(numbers, {}, 3), (numbers, {"mode": "passthrough"}, 1), (numbers, {"mode": "write"}, 2), (numbers, {"shard_size_bytes": 10}, 1),
+             (wide, {"shard_size_bytes": 5 << 20}, 1), (wide, {"shard_size_bytes": 5 << 20, "compression": "GZIP"}, 1)]
+    for make, how, count in steps:
+        found = []
+        for target, folder in ((rill, "rill"), (reference, "tensorflow")):
+            path = str(tmp_path / folder)
+            os.makedirs(path, exist_ok=True)
+            drain(target, lambda: make().apply(legacy.legacy_snapshot(path, **how)).repeat(count))
+            found.append(runs_of(path))
+        assert found[0] == found[1], how
+
+
+@pytest.mark.parametrize("who", ["rill", "reference"])
+def test_an_old_snapshot_that_somebody_writes_is_let_alone(request, tmp_path, who):
+    path = str(tmp_path)
+    make = lambda: tf2.data.Dataset.range(100).apply(legacy.legacy_snapshot(path))  # noqa: E731
+    target = request.getfixturevalue(who)
+    assert drain(target, make, 50) == list(range(50))  # and is never finished
+    assert drain(target, make) == list(range(100)) and runs_of(path) == [1]
+    with pytest.raises(tf.errors.NotFoundError, match="Metadata file does not exist"):
+        drain(target, lambda: numbers().apply(legacy.legacy_snapshot(path, mode="read")))
+
+
+def test_shuffled_files_of_an_old_snapshot_have_their_order_from_the_seed(rill, tmp_path):
+    def make(**more):
+        return tf2.data.Dataset.range(40).apply(legacy.legacy_snapshot(str(tmp_path), shard_size_bytes=10, **more))
+    drain(rill, make)
+    orders = [drain(rill, lambda: make(shuffle_on_read=True, shuffle_seed=seed)) for seed in (7, 7, 8)]
+    assert orders[0] == orders[1] != orders[2] and sorted(orders[2]) == list(range(40))
+
+
+@pytest.mark.parametrize("first, lost", [(0, 0), (3, 4), (9, 1), (10, 0)])
+def test_an_old_snapshot_goes_on_after_a_restore(rill, tmp_path, first, lost):
+    """While it is written, and while it is read."""
+    make = lambda: tf2.data.Dataset.range(N).apply(legacy.legacy_snapshot(str(tmp_path / "d")))  # noqa: E731
+    for _ in range(2):
+        assert stopped_and_gone_on(rill, tmp_path, make, first, lost) == list(range(N))
+    assert drain(rill, make) == list(range(N))

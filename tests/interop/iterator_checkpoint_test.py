@@ -51,6 +51,8 @@ PIPELINES = {
     "choose": lambda: Data.choose_from_datasets([Data.range(9), Data.range(10, 19)], Data.range(14).map(lambda x: x % 2)),
     "sample": lambda: Data.sample_from_datasets([Data.range(9), Data.range(10, 19)], [0.5, 0.5], seed=2),
     "map and batch": lambda: Data.range(30).apply(experimental.map_and_batch(lambda x: x * 2, 3)),
+    "shuffled sparse tensors": lambda: Data.range(12).map(lambda x: tf.SparseTensor([[x]], [x], [12])).shuffle(5, seed=1).map(lambda x: x.values),
+    "sparse tensors apart": lambda: Data.from_tensors(tf.SparseTensor([[0, 1], [3, 2], [11, 0]], [1, 2, 3], [12, 4])).unbatch().map(tf.sparse.to_dense),
     "sparse batch": lambda: rows_of(Data.range(20)).sparse_batch(2, [4]),
 }
 

@@ -5,20 +5,25 @@
 #include "base/str.h"
 #include "ops/dataset/dataset_origin.h"
 
+void iterator_step_name(const DatasetIterator *it, StrBuf *out) {
+    Str op = dataset_origin_op(it->dataset);
+    size_t at = 0;
+    while (at < op.len && !str_starts((Str){op.ptr + at, op.len - at}, STR("Dataset"))) at++;
+    if (at == op.len) {
+        strbuf_addf(out, "%s", it->kind->name);
+    } else {
+        size_t after = at + strlen("Dataset");
+        strbuf_addf(out, "%.*s%.*s", (int)at, op.ptr, (int)(op.len - after), op.ptr + after);
+    }
+}
+
 static void add_path(const DatasetIterator *it, StrBuf *b) {
     if (it->parent)
         add_path(it->parent, b);
     else
         strbuf_addf(b, "%s", it->root ? it->root : "Iterator::Root");
-    Str op = dataset_origin_op(it->dataset);
-    size_t at = 0;
-    while (at < op.len && !str_starts((Str){op.ptr + at, op.len - at}, STR("Dataset"))) at++;
-    if (at == op.len) {
-        strbuf_addf(b, "::%s", it->kind->name);
-    } else {
-        size_t after = at + strlen("Dataset");
-        strbuf_addf(b, "::%.*s%.*s", (int)at, op.ptr, (int)(op.len - after), op.ptr + after);
-    }
+    strbuf_add(b, STR("::"));
+    iterator_step_name(it, b);
 }
 
 static int datasets_below(const Dataset *d) {

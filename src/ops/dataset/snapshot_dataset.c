@@ -210,15 +210,8 @@ static const DatasetKind snapshot_kind = {.name = "SnapshotV2",
 
 /* PREFIX/PATH/HASH */
 static char *hash_dir(Str prefix, Str path, uint64_t hash) {
-    char name[24], *whole;
+    char name[24], *whole = snapshot_prefixed(prefix, path);
     snprintf(name, sizeof name, "%llu", (unsigned long long)hash);
-    if (prefix.len) {
-        while (path.len && *path.ptr == '/') path = str_slice(path, 1, path.len);
-        bool slash = prefix.ptr[prefix.len - 1] == '/';
-        whole = xasprintf("%.*s%s%.*s", STR_ARG(prefix), slash ? "" : "/", STR_ARG(path));
-    } else {
-        whole = str_dup(path);
-    }
     char *dir = snapshot_path(whole, name);
     free(whole);
     return dir;
