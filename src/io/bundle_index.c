@@ -75,7 +75,7 @@ Error *bundle_index_open(const FileSystem *fs, const char *prefix, Table **index
 }
 
 Error *bundle_make_dir(const FileSystem *fs, const char *dir) {
-    if (fs->is_dir(dir)) return NULL;
+    if (fs->is_dir(dir) || fs->exists(dir)) return NULL; /* below what is no directory nobody can open a file, and so is told of it */
     char *above = path_dir(dir);
     Error *err = fs->is_dir(above) ? fs->make_dir(dir) : error_not_found("%s; No such file or directory", dir);
     if (!err) err = fs->sync_dir(above);

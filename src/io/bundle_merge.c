@@ -66,6 +66,7 @@ static Error *read_inputs(Merge *m, bool allow_missing) {
             err = merge_entries(&m->all, m->indexes[i], m->prefixes[i], m->move_count, m->shards[i]);
         m->move_count += m->shards[i];
     }
+    if (!err && !m->move_count) err = error_invalid("At least one prefix checkpoint file must exist, but none existed.");
     return err;
 }
 

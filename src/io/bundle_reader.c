@@ -45,7 +45,7 @@ Error *bundle_open(const FileSystem *fs, const char *prefix, Bundle **out) {
     b->fs = fs;
     b->prefix = xstrdup(prefix);
     Error *err = bundle_index_open(fs, prefix, &b->index, &b->shard_count);
-    if (err && err->code == CODE_NOT_FOUND) {
+    if (err && (err->code == CODE_NOT_FOUND || err->code == CODE_FAILED_PRECONDITION)) { /* its directory may be none */
         error_free(err);
         err = slice_file_open(fs, prefix, &b->old); /* the error also tells that there is nothing at all */
     }
@@ -259,6 +259,8 @@ static Error *read_box(Bundle *b, Str name, const BundleEntry *e, const TensorSl
         SliceBox box = slice_box_whole(&e->shape);
         if (!err) copied = slice_box_copy(&wanted, t, &box, whole);
     }
+    for (int i = 0; !err && i < e->slice_count; i++) err = slice_shape(&e->slices[i], &e->shape, &shape);
+    if (!err) err = slices_check_disjoint(e->slices, (size_t)e->slice_count, &e->shape);
     for (int i = 0; !err && i < e->slice_count; i++) err = read_part(b, name, e, i, &wanted, t, &copied);
     if (!err && copied < t->count) {
         StrBuf text = {0};
@@ -276,7 +278,7 @@ static Error *read_box(Bundle *b, Str name, const BundleEntry *e, const TensorSl
 
 /* Says which tensor an error is about, but not twice: what lacks parts of a tensor names it. */
 static Error *of_tensor(Error *err, Str name) {
-    return !err || err->code == CODE_INVALID_ARGUMENT ? err : error_wrap(err, "Tensor %.*s", STR_ARG(name));
+    return !err || err->code == CODE_INVALID_ARGUMENT || err->code == CODE_INTERNAL ? err : error_wrap(err, "Tensor %.*s", STR_ARG(name));
 }
 
 Error *bundle_read(Bundle *b, Str name, Tensor **out) {

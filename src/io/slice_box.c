@@ -25,6 +25,24 @@ bool slice_box_meets(const SliceBox *a, const SliceBox *b) {
     return true;
 }
 
+Error *slices_check_disjoint(const TensorSlice *slices, size_t count, const Shape *full) {
+    for (size_t i = 1; i < count; i++) {
+        SliceBox box = slice_box(&slices[i], full);
+        for (size_t j = 0; j < i; j++) {
+            SliceBox other = slice_box(&slices[j], full);
+            if (!slice_box_meets(&box, &other)) continue;
+            StrBuf old = {0}, new = {0};
+            slice_text(&slices[j], &old);
+            slice_text(&slices[i], &new);
+            Error *err = error_internal("Overlapping slices: existing slice = %.*s, new slice = %.*s", STR_ARG(strbuf_str(&old)), STR_ARG(strbuf_str(&new)));
+            strbuf_clear(&old);
+            strbuf_clear(&new);
+            return err;
+        }
+    }
+    return NULL;
+}
+
 static int64_t position(const SliceBox *box, const int64_t *at) {
     int64_t p = 0;
     for (int d = 0; d < box->rank; d++) p = p * (box->end[d] - box->start[d]) + at[d] - box->start[d];

@@ -12,5 +12,7 @@ typedef struct SliceBox {
 SliceBox slice_box(const TensorSlice *s, const Shape *full); /* the slice lies inside (slice_shape) */
 SliceBox slice_box_whole(const Shape *full);
 bool slice_box_meets(const SliceBox *a, const SliceBox *b); /* they have elements in common */
+/* Internal, naming the first two, when two of the slices, all inside the tensor, have elements in common. */
+Error *slices_check_disjoint(const TensorSlice *slices, size_t count, const Shape *full) MUST_CHECK;
 /* Copies where the two meet; `to` and `from` are the tensors of the boxes. Returns the number of elements copied. */
 int64_t slice_box_copy(const SliceBox *to_box, Tensor *to, const SliceBox *from_box, const Tensor *from);

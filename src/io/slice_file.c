@@ -93,9 +93,9 @@ static Error *read_file(SliceFile *f, int file) {
     Error *err = table_open(f->fs, path, &f->tables[file]);
     if (err) {
         Error *told = error_new(CODE_DATA_LOSS,
-                                "Unable to open table file %s: %s: perhaps your file is in a different file format and "
+                                "Unable to open table file %s: %s: %s: perhaps your file is in a different file format and "
                                 "you need to use a different restore operator?",
-                                path, err->message);
+                                path, error_code_name(err->code), err->message);
         error_free(err);
         return told;
     }
@@ -114,25 +114,6 @@ static Error *read_file(SliceFile *f, int file) {
     return err;
 }
 
-static Error *check_overlaps(const SliceTensor *t) {
-    for (size_t i = 1; i < t->count; i++) {
-        SliceBox box = slice_box(&t->slices[i], &t->shape);
-        for (size_t j = 0; j < i; j++) {
-            SliceBox other = slice_box(&t->slices[j], &t->shape);
-            if (!slice_box_meets(&box, &other)) continue;
-            StrBuf old = {0}, new = {0};
-            slice_text(&t->slices[j], &old);
-            slice_text(&t->slices[i], &new);
-            Error *err = error_new(CODE_INTERNAL, "Overlapping slices: existing slice = %.*s, new slice = %.*s",
-                                   STR_ARG(strbuf_str(&old)), STR_ARG(strbuf_str(&new)));
-            strbuf_clear(&old);
-            strbuf_clear(&new);
-            return err;
-        }
-    }
-    return NULL;
-}
-
 Error *slice_file_open(const FileSystem *fs, const char *pattern, SliceFile **out) {
     SliceFile *f = xcalloc(1, sizeof *f);
     f->fs = fs;
@@ -143,7 +124,7 @@ Error *slice_file_open(const FileSystem *fs, const char *pattern, SliceFile **ou
     f->tables = xcalloc(f->paths.count + 1, sizeof *f->tables);
     for (size_t i = 0; !err && i < f->paths.count; i++) err = read_file(f, (int)i);
     f->sorted = slice_tensor_set_sorted(&f->tensors);
-    for (int64_t i = 0; !err && i < slice_file_count(f); i++) err = check_overlaps(f->sorted[i]);
+    for (int64_t i = 0; !err && i < slice_file_count(f); i++) err = slices_check_disjoint(f->sorted[i]->slices, f->sorted[i]->count, &f->sorted[i]->shape);
     if (err)
         slice_file_close(f);
     else

@@ -155,9 +155,7 @@ static Error *encode_values(const Tensor *t, StrBuf *out) {
         case DT_UINT16:
         case DT_UINT8:
         case DT_QINT32:
-        case DT_QINT16:
         case DT_QINT8:
-        case DT_QUINT16:
         case DT_QUINT8:
             pack_integers(t, &packed);
             wire_put_bytes(out,

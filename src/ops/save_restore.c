@@ -36,11 +36,9 @@ static Error *check_inputs(KernelContext *k, int64_t data_count) {
     const Tensor *names = k->in[1], *slices = k->in[2];
     if (names->shape.rank != 1 || slices->shape.rank != 1)
         return error_invalid("Input tensor_names and shape_and_slices should be 1-D tensors");
-    if (names->count != slices->count || names->count != data_count)
-        return names->count == data_count
-                   ? error_invalid("Got %lld tensor names and %lld shape_and_slices for %lld tensors", (long long)names->count, (long long)slices->count,
-                                   (long long)data_count)
-                   : error_invalid("Got %lld tensor names, but %lld expected dtypes.", (long long)names->count, (long long)data_count);
+    if (names->count != data_count) return error_invalid("Got %lld tensor names, but %lld expected dtypes.", (long long)names->count, (long long)data_count);
+    if (names->count != slices->count)
+        return error_invalid("tensor_names and shape_and_slices have different number of elements: %lld vs. %lld", (long long)names->count, (long long)slices->count);
     return NULL;
 }
 

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from client_programs import program
+from client_programs import Failure, program
 
 BOTH = ("v1", "v2")
 
@@ -120,6 +120,24 @@ def test_save_and_restore_ops(p):
                                 tensors=[tf.fill([2, 2], float(i))]))
     p.run(tf.raw_ops.MergeV2Checkpoints(checkpoint_prefixes=[path + "-part0", path + "-part1"], destination_prefix=path + "-all"))
     p.run(tf.raw_ops.RestoreV2(prefix=path + "-all", tensor_names=["t", "t"], shape_and_slices=["", "4 2 1,2:0,1"], dtypes=[tf.float32, tf.float32]))
+
+
+@program()
+def test_where_a_saver_cannot_write(p):
+    v = tf.Variable(1.0, name="v", use_resource=False)
+    p.init()
+    saver = tf.train.Saver([v])
+    with open(os.path.join(p.folder, "file"), "w"):
+        pass
+    for path in ("nothing/path", "file/path", "nothing/below/nothing"):
+        outcome = Failure(ValueError(""))
+        try:
+            saver.save(p.session, os.path.join(p.folder, path))
+        except Exception as error:  # noqa: BLE001 (compared)
+            outcome = Failure(error)
+        p.record(outcome)
+        p.record(outcome.text.replace(p.folder, ""))
+        p.attempt(lambda: saver.restore(p.session, os.path.join(p.folder, path)))
 
 
 def write_files(folder):
