@@ -2,7 +2,7 @@
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2, types_pb2
-from tensorflow.python.framework import function
+from tensorflow.python.framework import function, test_ops
 
 from .table import PLAIN, Call, cases, program
 
@@ -236,6 +236,43 @@ def device_state(p):
 def ref_counting(p):
     handles = [raw.VarHandleOp(dtype=tf.float32, shape=[2], shared_name="counted"), raw.AnonymousMutableHashTable(key_dtype=tf.int64, value_dtype=tf.int64)]
     p.run([node(p, "IsResourceHandleRefCounting", [h], [tf.bool], name=f"counted{i}")[0] for i, h in enumerate(handles)])
+
+
+@program("KernelLabel KernelLabelRequired")
+def kernel_labels(p):
+    def labelled(op, label, inputs):
+        with p.graph._kernel_label_map({op: label}):
+            return node(p, op, inputs, [tf.string], name=f"{op}_{label}")[0]
+    one = tf.constant([1])
+    known = [labelled("KernelLabel", label, []) for label in ("", "overload_1", "overload_2")] + [labelled("KernelLabelRequired", "overload_1", [one])]
+    p.run(known)
+
+
+@program("StubResourceHandleOp ResourceInitializedOp ResourceCreateOp ResourceUsingOp")
+def stub_resources(p):
+    handle, absent = (test_ops.stub_resource_handle_op(container="stubs", shared_name=name) for name in ("here", "absent"))
+    variable = raw.VarHandleOp(dtype=tf.float32, shape=[], shared_name="stub_variable")
+    there = [test_ops.resource_initialized_op(h) for h in (handle, absent, variable, test_ops.stub_resource_handle_op())]
+    create, create_variable = test_ops.resource_create_op(handle), test_ops.resource_create_op(variable)
+    use = [test_ops.resource_using_op(h) for h in (handle, absent, variable)]
+    destroy = raw.DestroyResourceOp(resource=handle)
+    p.run(there)
+    for target in [create, create] + use + [create_variable]:
+        p.run(targets=[target])
+    p.run(there)
+    p.run(targets=[destroy])
+    p.run(there)
+
+
+@program("DevicePlacementOp TestAttr")
+def placed(p):
+    p.run([test_ops.device_placement_op(), test_ops.test_attr(T=tf.float32)])
+
+
+@program("DtypeWithDefaultOp", types=PLAIN)
+def type_name(p):
+    x = p.placeholder("x")
+    p.run([node(p, "DtypeWithDefaultOp", [x], [tf.string], T=attr_value_pb2.AttrValue(type=p.dtype.as_datatype_enum))[0]], {x: p.values((2,))})
 
 
 @program("DummyIterationCounter")

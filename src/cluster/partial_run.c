@@ -1,5 +1,6 @@
 /* partial_run.c: a step run in parts: set up once, then fed and fetched by several calls. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "cluster/master_session_internal.h"
@@ -63,8 +64,8 @@ static int find_name(const Str *names, int count, Str name) {
     return -1;
 }
 
-/* Marks what this call feeds and fetches; every fetch must be computable from what has been fed. */
-static Error *check_partial(PartialRun *p, const RunSignature *call, Str *send_keys, Str *recv_keys, bool *is_last) {
+/* Marks what this call feeds and fetches in p; what it cannot do is an error. */
+static Error *mark_partial(PartialRun *p, const RunSignature *call, Str *send_keys, Str *recv_keys) {
     const RunSignature *all = &p->graph->signature;
     for (int i = 0; i < call->feed_count; i++) {
         int at = find_name(all->feeds, all->feed_count, call->feeds[i]);
@@ -77,12 +78,30 @@ static Error *check_partial(PartialRun *p, const RunSignature *call, Str *send_k
         int at = find_name(all->fetches, all->fetch_count, call->fetches[i]);
         if (at < 0) return error_invalid("The fetch %.*s was not specified in partial_run_setup.", STR_ARG(call->fetches[i]));
         if (p->fetched[at]) return error_invalid("The fetch %.*s has already been fetched.", STR_ARG(call->fetches[i]));
+        /* What is named is the feed that is missing, as TensorFlow does. */
         for (int f = 0; f < all->feed_count; f++)
             if (p->graph->computable[at * all->feed_count + f] && !p->fed[f])
-                return error_invalid("Fetch %.*s can't be computed from the feeds that have been fed so far.", STR_ARG(call->fetches[i]));
+                return error_invalid("Fetch %.*s can't be computed from the feeds that have been fed so far.", STR_ARG(all->feeds[f]));
         p->fetched[at] = true;
         recv_keys[i] = p->graph->fetch_keys[at];
     }
+    return NULL;
+}
+
+/* The same; a call that is refused leaves the run as it was. */
+static Error *check_partial(PartialRun *p, const RunSignature *call, Str *send_keys, Str *recv_keys, bool *is_last) {
+    const RunSignature *all = &p->graph->signature;
+    size_t feeds = (size_t)all->feed_count * sizeof *p->fed, fetches = (size_t)all->fetch_count * sizeof *p->fetched;
+    char *before = xmalloc(feeds + fetches + 1);
+    memcpy(before, p->fed, feeds);
+    memcpy(before + feeds, p->fetched, fetches);
+    Error *err = mark_partial(p, call, send_keys, recv_keys);
+    if (err) {
+        memcpy(p->fed, before, feeds);
+        memcpy(p->fetched, before + feeds, fetches);
+    }
+    free(before);
+    if (err) return err;
     *is_last = true;
     for (int i = 0; i < all->feed_count; i++) *is_last &= p->fed[i];
     for (int i = 0; i < all->fetch_count; i++) *is_last &= p->fetched[i];

@@ -145,9 +145,12 @@ static Error *ask_status(SessionTasks *t, int64_t timeout_ms, Cancel *stop) {
 
 /* ---- CreateWorkerSession ---- */
 
-/* A session with a cluster of its own always is. */
+/* A session with a cluster of its own is, unless it asks not to be. */
 static bool is_isolated(const Pb__ConfigProto *config) {
-    return config && (config->isolate_session_state || (config->cluster_def && config->cluster_def->n_job));
+    if (!config) return false;
+    bool own_cluster = config->cluster_def && config->cluster_def->n_job;
+    bool shares = config->experimental && config->experimental->share_session_state_in_clusterspec_propagation;
+    return config->isolate_session_state || (own_cluster && !shares);
 }
 
 static Error *open_local(SessionTasks *t, Str handle, const Pb__ConfigProto *config, const ClusterSpec *own_cluster) {

@@ -130,7 +130,8 @@ void worker_cleanup_all(Worker *w, const Str *containers, int count) {
     for (int i = 0; i < w->devices->count; i++) {
         ResourceManager *m = w->devices->devices[i]->resources;
         if (count == 0) resource_clear_container(m, STR(""));
-        for (int j = 0; j < count; j++) resource_clear_container(m, containers[j]);
+        for (int j = 0; j < count; j++)
+            if (containers[j].len) resource_clear_container(m, containers[j]); /* none has an empty name */
     }
 }
 

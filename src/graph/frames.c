@@ -92,7 +92,7 @@ static Error *walk(const Graph *g, FrameMap *m, const int *offsets, const int *t
         const Node *n = g->nodes[queue[head++]];
         Error *err = node_is_enter(n) ? enter(m, n, &capacity) : NULL;
         if (err) return err;
-        if (node_is_exit(n) && m->node_frame[n->id] == 0) return error_invalid("Node {{node %.*s}} leaves a loop it is not in", STR_ARG(n->name));
+        if (node_is_exit(n) && m->node_frame[n->id] == 0) return error_invalid("Invalid Exit op: Cannot find a corresponding Enter op.\n\t (node %.*s)", STR_ARG(n->name));
         if (node_is_next_iteration(n) && m->node_frame[n->id] == 0) return error_invalid("Node {{node %.*s}} goes round a loop it is not in", STR_ARG(n->name));
         if (node_is(n, "LoopCond")) m->frames[m->node_frame[n->id]].loop_cond = (Node *)n;
         int frame = frame_of_output(m, n);

@@ -32,7 +32,8 @@ enum {
     RESETS_PER_SECOND = 2000,
     MAX_CONTINUATIONS = 8,
     DIRECT_BYTES = 32768,  /* more of a DATA frame than this to come: read in place */
-    BETWEEN_BYTES = 16384, /* to read after a large DATA frame: the next one's header, and little of it to copy */
+    BETWEEN_BYTES = 16384, /* to read while a large DATA frame may come: its header, and little of it to copy */
+    BULK_HOPE = 8,         /* a large DATA frame was among so many: there may be one soon */
 };
 
 static const uint8_t GREETING[8] = "rill/1\0";
@@ -71,7 +72,7 @@ struct Http2 {
     StrBuf small; /* output not yet in `out` */
     int32_t data_stream; /* of the last frame, when it was DATA */
     size_t data_left;    /* of that frame; 0 when it was padded */
-    bool is_bulk;        /* it was large: probably the next one will be */
+    int bulk_hope;       /* small DATA frames until one no longer expects a large one */
 };
 
 /* ---- Bodies and streams ---- */
@@ -255,7 +256,10 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head
     bool is_data = header->type == NGHTTP2_DATA;
     h->data_stream = header->stream_id;
     h->data_left = is_data && !(header->flags & NGHTTP2_FLAG_PADDED) ? header->length : 0;
-    h->is_bulk = is_data && header->length > DIRECT_BYTES;
+    if (is_data && header->length > DIRECT_BYTES)
+        h->bulk_hope = BULK_HOPE;
+    else if (is_data && h->bulk_hope > 0)
+        h->bulk_hope--;
     return 0;
 }
 
@@ -265,7 +269,7 @@ bool http2_input_place(Http2 *h, char **to, size_t *len) {
     if (room > 0)
         *len = room < h->data_left ? room : h->data_left;
     else
-        *len = h->is_bulk && h->data_left == 0 ? BETWEEN_BYTES : SIZE_MAX;
+        *len = h->bulk_hope > 0 && h->data_left == 0 ? BETWEEN_BYTES : SIZE_MAX;
     return room > 0;
 }
 

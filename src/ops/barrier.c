@@ -101,12 +101,11 @@ static Error *init_make(const Node *node, void *state) {
     if (!err) err = node_attr_shapes(node, "shapes", &s->shapes, &shape_count);
     if (!err) err = node_attr_int(node, "capacity", &capacity);
     if (err) return err;
+    if (shape_count != s->count) return error_invalid("All of the component shapes must be specified");
     if (capacity != -1)
         return error_invalid(
             "Barrier only accepts capacity=-1.  Feed the inputs to your Barrier through a queue to enforce a limited "
             "capacity.");
-    if (shape_count && shape_count != s->count)
-        return error_invalid("All of the component shapes must be given, or none");
     int any = 0; /* a client that names no shapes says that all are unknown */
     for (int i = 0; i < shape_count; i++) any += s->shapes[i].rank < 0;
     bool none = any == shape_count;
@@ -248,8 +247,7 @@ static Error *check_insert(const Barrier *b, const Tensor *keys, const Tensor *v
     shape_remove_dim(&row, 0);
     if (b->spec.shapes && !shape_eq(&row, &b->spec.shapes[component])) {
         char *want = shape_str(&b->spec.shapes[component]), *got = shape_str(&row);
-        Error *err = error_invalid("Shape mismatch in component %lld of barrier %s: expected %s, got %s",
-                                   (long long)component, b->name, want, got);
+        Error *err = error_invalid("Shape mismatch in tuple component %lld. Expected %s, got %s", (long long)component + 2, want, got); /* behind index and key */
         free(want);
         free(got);
         return err;
@@ -328,13 +326,30 @@ static void taken(void *arg, Error *err, Tensor **components) {
     kernel_done(k, err);
 }
 
+/* "string_ref, int32->int64, string, float" */
+static void add_take_types(StrBuf *out, const DataType *types, int count) {
+    strbuf_addf(out, "string_ref, int32->int64, string");
+    for (int i = 0; i < count; i++) strbuf_addf(out, ", %s", dtype_name(dtype_base(types[i])));
+}
+
+static Error *check_take_types(const KernelContext *k, const Barrier *b) {
+    bool same = k->output_count == b->spec.count + 2;
+    for (int i = 0; same && i < b->spec.count; i++) same = kernel_output_type(k, i + 2) == b->spec.types[i];
+    if (same) return NULL;
+    StrBuf text = {0};
+    strbuf_addf(&text, "Signature mismatch, have: ");
+    add_take_types(&text, k->node->output_types + 2, k->output_count - 2);
+    strbuf_addf(&text, " expected: ");
+    add_take_types(&text, b->spec.types, b->spec.count);
+    Error *err = error_invalid("%.*s", STR_ARG(strbuf_str(&text)));
+    strbuf_clear(&text);
+    return err;
+}
+
 /* Once the barrier is closed, a small batch is what is ready now, and a full one may wait for what is incomplete. */
 static Error *check_take(KernelContext *k, Barrier *b, bool small, int64_t *n) {
-    if (k->output_count != b->spec.count + 2)
-        return error_invalid("Barrier %s has %d components", b->name, b->spec.count);
-    for (int i = 0; i < b->spec.count; i++)
-        if (kernel_output_type(k, i + 2) != b->spec.types[i])
-            return error_invalid("Component %d of barrier %s has another type", i, b->name);
+    Error *err = check_take_types(k, b);
+    if (err) return err;
     pthread_mutex_lock(&b->mutex);
     bool closed = b->closed;
     int64_t incomplete = (int64_t)b->incomplete.count;

@@ -54,7 +54,7 @@ static Error *run_switch_n(KernelContext *k) {
 
 static Error *run_ref_select(KernelContext *k) {
     const Tensor *index = k->in[0];
-    if (index->count != 1) return error_invalid("Index must be a scalar, but it has shape %s", shape_text(&index->shape).text);
+    if (index->shape.rank) return error_invalid("Index must be a scalar, but it has shape %s", shape_text(&index->shape).text);
     int at = tensor_i32(index)[0];
     if (at < 0 || at >= k->input_count - 1) return error_invalid("Index must be in the range [0, %d) but got %d", k->input_count - 1, at);
     forward(k, at + 1, 0);

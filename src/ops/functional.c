@@ -78,8 +78,7 @@ static Error *run_arg(KernelContext *k) {
     int64_t i = *(int64_t *)k->state;
     if (i < 0 || i >= io->arg_count || !io->args[i]) return error_invalid("Argument %lld of the function is missing", (long long)i);
     if (io->args[i]->dtype != kernel_output_type(k, 0))
-        return error_invalid("Type mismatch for argument %lld of the function: %s vs. expected %s", (long long)i, dtype_name(io->args[i]->dtype),
-                             dtype_name(kernel_output_type(k, 0)));
+        return error_invalid("Expects arg[%lld] to be %s but %s is provided", (long long)i, dtype_name(kernel_output_type(k, 0)), dtype_name(io->args[i]->dtype));
     kernel_set_output(k, 0, tensor_ref(io->args[i]));
     return NULL;
 }
@@ -95,14 +94,21 @@ static Error *run_retval(KernelContext *k) {
 
 /* ---- Calls ---- */
 
+static bool of_branches(const KernelContext *k) {
+    return node_is(k->node, "If") || node_is(k->node, "StatelessIf") || node_is(k->node, "Case") || node_is(k->node, "StatelessCase");
+}
+
 static void take_results(KernelContext *k, Tensor **rets, int ret_count, Error **err) {
     if (!*err && ret_count != k->output_count && node_is(k->node, "SymbolicGradient"))
         *err = error_invalid("SymGrad expects to return %d tensor(s), but get %d tensor(s) instead.", k->output_count, ret_count);
     else if (!*err && ret_count != k->output_count)
-        *err = error_invalid("Function returned %d values, %.*s has %d outputs", ret_count, STR_ARG(k->node->name), k->output_count);
+        *err = of_branches(k) ? error_internal("Expect to produce %d tensors, but only get %d", k->output_count, ret_count)
+                              : error_internal("Missing %d-th output from {{node %.*s}}", ret_count < k->output_count ? ret_count : k->output_count, STR_ARG(k->node->name));
     for (int i = 0; !*err && i < ret_count; i++) {
-        if (rets[i]->dtype != kernel_output_type(k, i))
-            *err = error_invalid("Function returned a %s as result %d, %s was expected", dtype_name(rets[i]->dtype), i, dtype_name(kernel_output_type(k, i)));
+        const char *got = dtype_name(rets[i]->dtype), *expected = dtype_name(kernel_output_type(k, i));
+        if (rets[i]->dtype == kernel_output_type(k, i)) continue;
+        *err = of_branches(k) ? error_internal("Expect %d-th output is of type %s but get %s", i, expected, got)
+                              : error_internal("Output %d of type %s does not match declared output type %s for node {{node %.*s}}", i, got, expected, STR_ARG(k->node->name));
     }
     for (int i = 0; !*err && i < ret_count; i++) {
         kernel_set_output(k, i, rets[i]);
@@ -213,7 +219,7 @@ static void body_done(void *arg, Error *err, Tensor **rets, int ret_count) {
         err = error_invalid("%s loop body returned %d arguments. Expected: %d", loop->counting ? "For" : "While", ret_count, loop->count - skip);
     for (int i = 0; !err && i < ret_count; i++) {
         if (rets[i]->dtype != loop->vars[i + skip]->dtype) {
-            err = error_invalid("The body of the loop returned a %s for a variable of type %s", dtype_name(rets[i]->dtype), dtype_name(loop->vars[i + skip]->dtype));
+            err = error_invalid("Expected type %s for return value %d but got %s.", dtype_name(loop->vars[i + skip]->dtype), i, dtype_name(rets[i]->dtype));
             break;
         }
         tensor_unref(loop->vars[i + skip]);

@@ -201,15 +201,16 @@ static AttemptResult try_put(Waiter *w) {
     MapOp *op = (MapOp *)w;
     StagingMap *m = op->map;
     size_t at = position(m, op->key);
+    bool whole = at < m->count && m->items[at].key == op->key && m->items[at].complete; /* another one is made beside it */
+    at += whole;
     bool known = at < m->count && m->items[at].key == op->key;
     int64_t bytes = 0;
     for (int i = 0; i < op->count; i++) bytes += (int64_t)tensor_bytes(op->values[i]);
     if (!known && m->capacity > 0 && (int64_t)m->count >= m->capacity) return ATTEMPT_NOTHING;
     if (m->memory_limit > 0 && m->bytes + bytes > m->memory_limit) return ATTEMPT_NOTHING;
-    /* A whole entry for a key that has one is dropped; a part of one is an error. */
-    if (known && m->items[at].complete && op->count == m->components) return ATTEMPT_DONE;
+    if (whole && op->count == m->components) return ATTEMPT_DONE; /* an entry for a key that has one is dropped */
     for (int i = 0; known && i < op->count; i++)
-        if (m->items[at].complete || m->items[at].values[op->indices[i]]) {
+        if (m->items[at].values[op->indices[i]]) {
             w->error = error_invalid("The tensor for index '%d' for key '%lld' was already initialized '%d'.", op->indices[i], (long long)op->key, m->components);
             return ATTEMPT_DONE;
         }
@@ -223,6 +224,7 @@ static AttemptResult try_put(Waiter *w) {
     s->present += op->count;
     s->complete = s->present == m->components;
     m->bytes += bytes;
+    if (whole && s->complete) drop(m, at);
     return ATTEMPT_DONE;
 }
 

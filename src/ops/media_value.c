@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "io/image.h"
 #include "io/wav.h"
+#include "ops/elements.h"
 #include "ops/summary_value.h"
 #include "proto/wire.h"
 #include "tensor/number.h"
@@ -103,7 +104,7 @@ Error *summary_put_images(StrBuf *summary, Str tag, const Tensor *t, int64_t max
 
 Error *summary_put_sounds(StrBuf *summary, Str tag, const Tensor *t, int64_t max_outputs, float rate) {
     int rank = t->shape.rank;
-    if (rank != 2 && rank != 3) return error_invalid("Tensor must be 3-D or 2-D, got %d dimensions", rank);
+    if (rank != 2 && rank != 3) return error_invalid("Tensor must be 3-D or 2-D, got: %s", shape_text(&t->shape).text);
     if (!(rate > 0 && rate < 4e9f)) return error_invalid("sample_rate must be > 0");
     int64_t frames = t->shape.dims[1], channels = rank == 3 ? t->shape.dims[2] : 1;
     if (channels < 1 || channels > 65535 || frames < 1 || frames > ((int64_t)1 << 30) / channels)

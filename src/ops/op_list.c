@@ -11,6 +11,7 @@
 #include "ops/dataset/optional.h"
 #include "ops/number_variant.h"
 #include "ops/ragged_variant.h"
+#include "ops/sparse_tensor.h"
 #include "ops/tensor_list.h"
 #include "ops/tensor_map.h"
 
@@ -26,7 +27,7 @@ static const KernelDef *const kernel_tables[] = {
 #undef ROW
 };
 
-static VariantDecoder variant_decoders[9 + NUMBER_VARIANTS]; /* the last row ends the table */
+static VariantDecoder variant_decoders[10 + NUMBER_VARIANTS]; /* the last row ends the table */
 
 static void fill(void) {
     variant_decoders[0] = tensor_list_decoder;
@@ -37,7 +38,8 @@ static void fill(void) {
     variant_decoders[5] = dataset_optional_decoder;
     variant_decoders[6] = composite_tensor_decoder;
     variant_decoders[7] = compressed_element_decoder;
-    memcpy(&variant_decoders[8], number_variant_decoders, sizeof number_variant_decoders);
+    variant_decoders[8] = tensor_variant_decoder;
+    memcpy(&variant_decoders[9], number_variant_decoders, sizeof number_variant_decoders);
     variant_registry_init(variant_decoders);
     op_registry_init(op_tables, (int)(sizeof op_tables / sizeof op_tables[0]));
     kernel_registry_init(kernel_tables, (int)(sizeof kernel_tables / sizeof kernel_tables[0]));

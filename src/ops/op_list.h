@@ -47,6 +47,7 @@
     ROW(debug_watch) \
     ROW(debug_events) \
     ROW(device_query) \
+    ROW(test_ops) \
     ROW(summary) \
     ROW(string_ops) \
     ROW(string_hash) \
@@ -175,6 +176,7 @@
     ROW(dataset_window) \
     ROW(dataset_group) \
     ROW(dataset_choose) \
+    ROW(dataset_assert_steps) \
     ROW(dataset_prefetch) \
     ROW(dataset_consume) \
     ROW(dataset_iterator) \
@@ -197,6 +199,8 @@
     ROW(dataset_snapshot_reader) \
     ROW(dataset_save) \
     ROW(dataset_snapshot) \
+    ROW(dataset_legacy_snapshot) \
+    ROW(dataset_index_flat_map) \
     ROW(batch_ops) \
     ROW(unbatch) \
     ROW(sample_box) \

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "ops/op_list.h"
+#include "ops/session_handle.h"
 #include "runtime/device.h"
 #include "runtime/rendezvous.h"
 #include "runtime/step_context.h"
@@ -77,6 +78,12 @@ static Error *run_send(KernelContext *k) {
 static void received(void *arg, Error *err, Tensor *value, bool is_dead) {
     KernelContext *k = arg;
     Tensor *own = NULL;
+    if (!err && !is_dead && value->dtype == DT_RESOURCE && kernel_output_type(k, 0) != DT_RESOURCE) {
+        Tensor *kept = NULL;
+        err = session_handle_value(k, value, &kept);
+        if (err || kept) tensor_unref(value);
+        if (kept) value = kept;
+    }
     if (!err && !is_dead) {
         err = value->dtype == kernel_output_type(k, 0)
                   ? k->device->kind->copy_in(k->device, value, &own)

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "ops/elements.h"
 #include "ops/op_list.h"
+#include "ops/session_handle.h"
 #include "runtime/device.h"
 #include "runtime/step_context.h"
 
@@ -113,21 +114,35 @@ static Error *not_kept(Str handle) {
     return error_invalid("The tensor with handle '%.*s' is not in the session store.", STR_ARG(handle));
 }
 
-static Error *run_tensor(KernelContext *k) {
+static Error *find(KernelContext *k, Str handle, Tensor **out) {
     SessionTensors *s = NULL;
-    Str handle = STR("");
-    Error *err = handle_input(k, &handle);
-    if (!err) err = session_tensors(k, &s);
+    Error *err = session_tensors(k, &s);
     if (err) return err;
     pthread_mutex_lock(&s->mutex);
     const Kept *kept = strmap_get(&s->tensors, handle);
-    Tensor *value = kept ? tensor_ref(kept->value) : NULL;
+    if (kept) *out = tensor_ref(kept->value);
     pthread_mutex_unlock(&s->mutex);
     resource_unref(&s->base);
-    if (!value) return not_kept(handle);
+    return kept ? NULL : not_kept(handle);
+}
+
+/* A client feeds a handle as a resource whose container says what it is. */
+Error *session_handle_value(KernelContext *k, const Tensor *handle, Tensor **out) {
+    *out = NULL;
+    if (handle->dtype != DT_RESOURCE || handle->count != 1) return NULL;
+    const ResourceHandle *h = tensor_handles(handle)[0];
+    return h && str_is(str_of(h->container), session_tensors_type.type_name) ? find(k, str_of(h->name), out) : NULL;
+}
+
+static Error *run_tensor(KernelContext *k) {
+    Str handle = STR("");
+    Tensor *value = NULL;
+    Error *err = handle_input(k, &handle);
+    if (!err) err = find(k, handle, &value);
+    if (err) return err;
     if (value->dtype != kernel_output_type(k, 0)) {
-        err = error_invalid("The tensor with handle '%.*s' is of type %s, not %s", STR_ARG(handle),
-                            dtype_name(value->dtype), dtype_name(kernel_output_type(k, 0)));
+        err = error_internal("Output 0 of type %s does not match declared output type %s for node {{node %.*s}}", dtype_name(value->dtype),
+                             dtype_name(kernel_output_type(k, 0)), STR_ARG(k->node->name));
         tensor_unref(value);
         return err;
     }
@@ -146,7 +161,7 @@ static Error *run_delete(KernelContext *k) {
     pthread_mutex_unlock(&s->mutex);
     resource_unref(&s->base);
     kept_free(kept);
-    return kept ? NULL : not_kept(handle);
+    return kept ? NULL : error_invalid("Failed to delete a tensor with handle '%.*s' in the session store.", STR_ARG(handle));
 }
 
 const KernelDef session_handle_cpu[] = {

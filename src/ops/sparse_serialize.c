@@ -49,6 +49,14 @@ static Error *encode_tensor(const void *object, StrBuf *metadata, StrBuf *tensor
 }
 static const VariantType tensor_variant = {"tensorflow::Tensor", ref_tensor, unref_tensor, encode_tensor, NULL, NULL, NULL};
 
+static Error *decode_one(Str metadata, Tensor **tensors, int count, Variant *out) {
+    (void)metadata;
+    if (count != 1) return error_invalid("A tensor as a variant has %d tensors", count);
+    variant_set(out, (Variant){&tensor_variant, tensors[0]});
+    return NULL;
+}
+const VariantDecoder tensor_variant_decoder = {"tensorflow::Tensor", decode_one};
+
 /* One element of `to`, a string or a variant. */
 static void put_tensor(Tensor *to, int64_t i, Tensor *t) {
     if (to->dtype == DT_VARIANT) {

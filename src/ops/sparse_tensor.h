@@ -2,6 +2,9 @@
  * ordered. */
 #pragma once
 #include "ops/elements.h"
+#include "tensor/tensor_proto.h"
+
+extern const VariantDecoder tensor_variant_decoder; /* of the parts of serialised sparse tensors */
 
 /* Borrowed from the inputs of a kernel. Row i of `indices` (nnz x rank, int64) is where values[i] lies. */
 typedef struct SparseView {

@@ -10,6 +10,7 @@
 #include "io/event_file.h"
 #include "ops/op_list.h"
 #include "ops/summary_value.h"
+#include "proto/wire.h"
 #include "tensor/number.h"
 
 const OpDef summary_writer_ops[] = {
@@ -188,11 +189,24 @@ static Error *run_write(KernelContext *k) {
     return write_summary(k, &summary, err);
 }
 
+static bool is_message(Str bytes) {
+    WireReader r = wire_reader(bytes);
+    while (wire_next(&r)) continue;
+    return !r.failed;
+}
+
 /* Every element is a Summary; together they are one. */
 static Error *run_write_proto(KernelContext *k) {
     StrBuf summary = {0};
-    for (int64_t i = 0; i < k->in[2]->count; i++) strbuf_add(&summary, tstring_str(&tensor_str(k->in[2])[i]));
-    return write_summary(k, &summary, NULL);
+    Error *err = NULL;
+    for (int64_t i = 0; !err && i < k->in[2]->count; i++) {
+        Str part = tstring_str(&tensor_str(k->in[2])[i]);
+        if (is_message(part))
+            strbuf_add(&summary, part);
+        else
+            err = error_new(CODE_DATA_LOSS, "Bad tf.compat.v1.Summary binary proto tensor string at index %lld", (long long)i);
+    }
+    return write_summary(k, &summary, err);
 }
 
 static Error *run_write_scalar(KernelContext *k) {
@@ -247,6 +261,7 @@ static Error *run_write_graph(KernelContext *k) {
     Str graph;
     int64_t step = 0;
     Error *err = string_input(k, 2, "tensor", &graph);
+    if (!err && !is_message(graph)) err = error_new(CODE_DATA_LOSS, "Bad tf.GraphDef binary proto tensor string");
     if (!err) err = kernel_scalar_int(k, 1, &step);
     return err ? err : write_event(k, step, FIELD_GRAPH, graph);
 }
@@ -255,7 +270,7 @@ static Error *run_import(KernelContext *k) {
     Str event;
     Event parsed;
     Error *err = string_input(k, 1, "event", &event);
-    if (!err && !event_parse(event, &parsed)) err = error_invalid("Failed to parse Event proto from binary");
+    if (!err && !event_parse(event, &parsed)) err = error_new(CODE_DATA_LOSS, "Bad tf.Event binary proto tensor string");
     return err ? err : write_event(k, 0, 0, event);
 }
 

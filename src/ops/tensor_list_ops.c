@@ -443,10 +443,12 @@ static Error *run_gather(KernelContext *k) {
         err = error_invalid("Tried to gather 0-elements from a list with non-fully-defined shape: %s", shape_text(&shape).text);
     if (err) return err;
     Tensor **items = xcalloc((size_t)indices->count, sizeof *items);
+    const bool whole = partial_shape_is_full(&shape);
     for (int64_t i = 0; !err && i < indices->count; i++) {
         int64_t at = tensor_index(indices, i);
         if (at < 0 || at >= list->count)
-            err = error_invalid("Trying to gather element %lld in a list with %lld elements.", (long long)at, (long long)list->count);
+            err = error_invalid(whole ? "Index %lld out o range; list only has %lld elements." : "Trying to gather element %lld in a list with %lld elements.",
+                                (long long)at, (long long)list->count);
         else
             items[i] = list->items[at];
     }

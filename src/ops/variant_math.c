@@ -49,7 +49,7 @@ Error *tensor_sum(const Tensor *a, const Tensor *b, Tensor **out) {
     if (a->dtype != b->dtype)
         return error_invalid("Trying to add a tensor of %s and one of %s", dtype_name(a->dtype), dtype_name(b->dtype));
     if (!shape_eq(&a->shape, &b->shape))
-        return error_invalid("Trying to add two tensors with incompatible element shapes: %s and %s",
+        return error_invalid("Trying to add two tensors with incompatible element shapes. One is %s and the other is %s",
                              shape_text(&a->shape).text, shape_text(&b->shape).text);
     if (a->dtype == DT_VARIANT) return sum_variants(a, b, out);
     const RowMath *math = row_math(a->dtype);

@@ -145,7 +145,7 @@ static Error *watch_output(Graph *g, Node *source, int slot, const DebugWatch *w
             log_info("%s", cannot->message);
             error_free(cannot);
         } else {
-            err = error_new(CODE_FAILED_PRECONDITION, "Failed to create debug node %.*s for tensor %.*s:%d, due to: %s", STR_ARG(specs[i].name), STR_ARG(source->name), slot, cannot->message);
+            err = error_new(CODE_FAILED_PRECONDITION, "Failed to create debug node %.*s for tensor %.*s:%d, due to: %s", STR_ARG(w->ops[i]), STR_ARG(source->name), slot, cannot->message);
             error_free(cannot);
         }
     }

@@ -52,7 +52,7 @@ static bool parse_part(Str part, DeviceName *out) {
     if (str_is(key, "device")) return parse_type(rest, out);
     static const char *const short_forms[] = {"cpu", "gpu", "CPU", "GPU", "TPU", "tpu"};
     for (size_t i = 0; i < sizeof short_forms / sizeof short_forms[0]; i++)
-        if (str_is(key, short_forms[i])) return parse_type(part, out);
+        if (str_is(key, short_forms[i])) return rest.len && parse_type(part, out);
     return false;
 }
 

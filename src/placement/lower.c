@@ -81,6 +81,7 @@ static Error *copy_graph(const Graph *g, Graph *out) {
 
 static Error *lower_one(Lowerer *l, Pending p) {
     if (p.depth > MAX_DEPTH) return NULL; /* recursion: left to run as a call */
+    if (!lowerer_fits(l, p.node)) return NULL;
     switch (lowerer_kind(l, p.node)) {
         case CALL: return lower_call(l, p.node, 0, p.gate, p.depth);
         case REMOTE_CALL: return lower_remote_call(l, p.node, p.gate, p.depth);

@@ -40,6 +40,8 @@ typedef struct Inlined {
 
 /* What kind of functional node `n` is, NOT_FUNCTIONAL when it stays as it is. */
 Functional lowerer_kind(const Lowerer *l, const Node *n);
+/* Whether its functions exist, take its inputs and return its outputs. */
+bool lowerer_fits(Lowerer *l, const Node *n);
 /* Remembers a node of the graph: it may have to be lowered (`gate` runs in its branch or iteration), and a Switch among the nodes says that calls may be in branches. */
 void lowerer_note(Lowerer *l, Node *n, int depth, Node *gate);
 

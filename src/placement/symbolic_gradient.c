@@ -114,6 +114,7 @@ Error *symbolic_gradient_body(const FunctionLibrary *lib, Str name_attr_list, in
     if (nesting > MAX_NESTING)
         return error_invalid("The gradient of function %.*s needs gradients of gradients, more than %d deep",
                              STR_ARG(func_name(name_attr_list)), MAX_NESTING);
+    if (!function_find(lib, func_name(name_attr_list))) return error_not_found("No gradient defined for op: %.*s", STR_ARG(func_name(name_attr_list)));
     Str own = function_gradient(lib, func_name(name_attr_list));
     if (own.len) return instantiate(lib, own, name_attr_list, out);
     FunctionBody *function = NULL, *body = xcalloc(1, sizeof *body);

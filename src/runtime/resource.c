@@ -29,8 +29,9 @@ typedef struct Entry {
 
 struct ResourceManager {
     RefCount refs;
-    pthread_mutex_t mutex; /* guards entries */
+    pthread_mutex_t mutex; /* guards entries and containers */
     StrMap entries;
+    StrMap containers; /* names of those that had something in them since they were last cleared, to copies of them */
     char *default_container;
 };
 
@@ -84,8 +85,22 @@ static Str entry_key(const Entry *e) {
     return (Str){e->key, e->key_len};
 }
 
+static void forget_containers_locked(ResourceManager *m, const Str *container) {
+    size_t at = 0;
+    void *name;
+    if (container) {
+        free(strmap_remove(&m->containers, *container));
+        return;
+    }
+    while (strmap_next(&m->containers, &at, NULL, &name)) free(name);
+    strmap_clear(&m->containers);
+}
+
 /* Removes all entries of a container (all when container is NULL) and frees them outside the lock. */
 static void clear(ResourceManager *m, const Str *container) {
+    pthread_mutex_lock(&m->mutex);
+    forget_containers_locked(m, container);
+    pthread_mutex_unlock(&m->mutex);
     for (;;) {
         Entry *found = NULL;
         size_t at = 0;
@@ -107,6 +122,7 @@ void resource_manager_free(ResourceManager *m) {
     if (!m || !refcount_dec(&m->refs)) return;
     clear(m, NULL);
     strmap_clear(&m->entries);
+    strmap_clear(&m->containers);
     pthread_mutex_destroy(&m->mutex);
     free(m->default_container);
     free(m);
@@ -141,8 +157,17 @@ static Resource *find(ResourceManager *m, Str container, Str name, const Resourc
     return r;
 }
 
-static Error *not_found(const ResourceManager *m, Str container, Str name, const ResourceType *type) {
+static bool has_container(ResourceManager *m, Str container) {
+    pthread_mutex_lock(&m->mutex);
+    bool there = strmap_get(&m->containers, container) != NULL;
+    pthread_mutex_unlock(&m->mutex);
+    return there;
+}
+
+static Error *not_found(ResourceManager *m, Str container, Str name, const ResourceType *type) {
     if (!container.len) container = str_of(m->default_container);
+    if (!has_container(m, container))
+        return error_not_found("Container %.*s does not exist. (Could not find resource: %.*s/%.*s)", STR_ARG(container), STR_ARG(container), STR_ARG(name));
     return error_not_found("Resource %.*s/%.*s/%s does not exist.", STR_ARG(container), STR_ARG(name), type->type_name);
 }
 
@@ -156,10 +181,15 @@ static Resource *insert(ResourceManager *m, Entry *e) {
     pthread_mutex_lock(&m->mutex);
     Entry *old = strmap_get(&m->entries, entry_key(e));
     Resource *there = old ? old->resource : NULL;
+    Str container = {e->key, e->container_len};
     if (there)
         resource_ref(there);
     else
         strmap_put(&m->entries, entry_key(e), e);
+    if (!there && !strmap_get(&m->containers, container)) {
+        char *name = str_dup(container);
+        strmap_put(&m->containers, (Str){name, container.len}, name);
+    }
     pthread_mutex_unlock(&m->mutex);
     return there;
 }
@@ -206,6 +236,8 @@ Error *resource_delete(ResourceManager *m, Str container, Str name, const Resour
     Entry *e = strmap_remove(&m->entries, entry_key(probe));
     pthread_mutex_unlock(&m->mutex);
     entry_free(probe);
+    Str wanted = container.len ? container : str_of(m->default_container);
+    if (!e && !has_container(m, wanted)) return error_not_found("Container %.*s does not exist.", STR_ARG(wanted));
     if (!e) return not_found(m, container, name, type);
     entry_free(e);
     return NULL;

@@ -220,3 +220,17 @@ def test_a_session_that_brings_its_cluster_shares_no_state(start_cluster):
         seen.append(outcomes)
     assert seen[0] == seen[1]
     assert seen[0][-2] is tf.errors.FailedPreconditionError
+
+
+def test_a_session_that_brings_its_cluster_may_share_state(start_cluster):
+    _servers, kinds = local_tasks(start_cluster, 1)
+    for (target,) in kinds:
+        config = tf.ConfigProto(cluster_def=cluster_def(target), operation_timeout_in_ms=60000)
+        config.experimental.share_session_state_in_clusterspec_propagation = True
+        with tf.Graph().as_default():
+            v = tf.Variable(37, name="v")
+            with tf.Session(target, config=config) as first, tf.Session(target, config=config) as second:
+                first.run(v.initializer)
+                assert second.run(v.assign_add(1)) == 38
+            with tf.Session(target, config=config) as third:
+                assert third.run(v) == 38

@@ -3,6 +3,7 @@ import numpy as np
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
 from tensorflow.python.framework import function
+from tensorflow.python.ops import functional_ops
 
 import training
 from client_programs import program
@@ -522,3 +523,22 @@ def test_an_executor_of_one_thread_keeps_conditions_whole(p):
         with tf.Session(p.target, config=config) as session:
             p.record(session.run([y, z], options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=seen))
         p.record(any("switch" in n.node_name for d in seen.step_stats.dev_stats for n in d.node_stats))
+
+
+@program()
+def test_a_function_that_does_not_fit_fails_only_the_steps_that_call_it(p):
+    same, word = (function.Defun(t)(f) for t, f in ((tf.int64, lambda x: x + 1), (tf.int32, lambda x: tf.as_string(x))))
+    number, good = tf.constant([1, 2]), tf.constant(5)
+
+    def call(f, *args, **more):
+        return tf.raw_ops.PartitionedCall(args=list(args), f=f, **more)
+
+    calls = [call(same, number, Tout=[tf.int64]), call(word, number, Tout=[tf.int32]), call(word, number, Tout=[tf.string, tf.string]),
+             tf.raw_ops.StatelessIf(cond=good > 3, input=[number], Tout=[tf.int32], then_branch=word, else_branch=same),
+             tf.raw_ops.Case(branch_index=0, input=[number], Tout=[tf.int32], branches=[word, word]),
+             functional_ops.remote_call("/cpu:0", [number], [tf.int32], word),
+             functional_ops.symbolic_gradient([1.0, 1.0], [tf.float32], "Nothing")]
+    asks = function.Defun(tf.float32)(lambda x: tf.py_func(lambda y: y, [x], tf.float32))
+    call(asks, 1.0, Tout=[tf.float32])  # no task can answer it, nor has it to
+    for fetch in (good, *calls, good + 1):
+        p.run(fetch)

@@ -2,6 +2,8 @@
 import numpy as np
 import tensorflow as tf2
 import tensorflow.compat.v1 as tf
+from tensorflow.python.data.experimental.ops import testing
+from tensorflow.python.framework import test_ops, test_util
 
 from client_programs import program, table
 
@@ -147,3 +149,39 @@ def test_dense_to_sparse_batches(p):
     following = tf.data.make_one_shot_iterator(rows.apply(tf2.data.experimental.dense_to_sparse_batch(2, [6]))).get_next()
     for _ in range(4):
         p.run(following)
+
+
+@program()
+def test_ops_that_try_out_a_runtime(p):
+    """TensorFlow's own tests use them."""
+    handle = test_ops.stub_resource_handle_op(container="trial", shared_name="stub")
+    there, create, use = test_ops.resource_initialized_op(handle), test_ops.resource_create_op(handle), test_ops.resource_using_op(handle)
+    for step in (there, use, create, there, use, create):
+        p.run(step)
+    with tf.get_default_graph()._kernel_label_map({"KernelLabel": "overload_1"}):
+        labelled = test_ops.kernel_label()
+    p.run([test_ops.kernel_label(), labelled])
+    with tf.Graph().as_default() as old, tf.Session(p.target, graph=old) as session:
+        test_util.set_producer_version(old, 7)
+        op = test_ops.old()
+        p.attempt(lambda: session.run(op))
+
+
+@program()
+def test_classes_of_characters_by_unicode(p):
+    text = tf.constant(["aÉβ1 ж", "日本語かな €!", "\x01a\u200d\u0301"])
+    for pattern in (r"\pL", r"\p{Greek}|\p{Han}+", r"[\p{Lu}\p{Nd}]", r"\p{^Latin}", r"[^\p{L}\pM]", r"(?i)[б-з]", r"\PZ", r"\p{S}|\pC", r"\p{Nope}", r"\p{Any}{2}"):
+        p.run(tf.strings.regex_replace(text, pattern, "<\\0>"))
+
+
+@program()
+def test_steps_that_a_pipeline_has_not(p):
+    def pull(dataset):
+        iterator = tf.data.make_initializable_iterator(dataset)
+        p.run(iterator.initializer)
+    options = tf2.data.Options()
+    options.experimental_optimization.apply_default_optimizations = False
+    for names in (["Map"], ["Whoops"], ["Map", "Whoops"], ["Map", "Root", "Map"]):
+        pull(tf2.data.Dataset.from_tensors(0).apply(testing.assert_next(names)).map(lambda x: x).with_options(options))
+    for steps in ([("TensorDataset", {})], [("Whoops", {})], [("TensorDataset", {}), ("Whoops", {})], [("TensorDataset", {"whoops": "true"})]):
+        pull(tf2.data.Dataset.from_tensors(0).apply(testing.assert_prev(steps)).with_options(options))

@@ -282,6 +282,16 @@ def test_staging_areas(p):
 
 
 @program()
+def test_parts_for_a_key_that_has_a_whole_entry_are_an_entry_of_their_own(p):
+    from tensorflow.python.ops import data_flow_ops
+    m = data_flow_ops.MapStagingArea([tf.float32, tf.int32], shapes=[[], []])
+    key, x, n = tf.constant(3, tf.int64), tf.placeholder(tf.float32, []), tf.placeholder(tf.int32, [])
+    both, first, second, sizes, get = m.put(key, [x, n], [0, 1]), m.put(key, [x], [0]), m.put(key, [n], [1]), [m.size(), m.incomplete_size()], m.get(key)
+    for step in (both, sizes, first, sizes, first, get, sizes, second, sizes, get, both, first, second, sizes, get, both, both, sizes):
+        p.run(step, {x: len(p.outcomes), n: -len(p.outcomes)})
+
+
+@program()
 def test_accumulators(p):
     a = tf.ConditionalAccumulator(tf.float32, [2], shared_name="acc")
     x, step = tf.placeholder(tf.float32), tf.placeholder(tf.int64)

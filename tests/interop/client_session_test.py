@@ -144,6 +144,10 @@ def test_partial_run(p):
     p.attempt(lambda: s.partial_run_setup([first], [a, "nothing:0"]))
     h = s.partial_run_setup([first, second], [a])
     p.attempt(lambda: s.partial_run(h, first, {c: 1.0}))
+    h = s.partial_run_setup([first], [a, b])
+    p.attempt(lambda: s.partial_run(h, first, {a: 1.0, c: 3.0}))
+    p.attempt(lambda: s.partial_run(h, second, {a: 1.0}))
+    p.attempt(lambda: s.partial_run(h, first, {a: 1.0, b: 2.0}))  # what was refused has fed nothing
 
 
 @program(server=True)
@@ -233,6 +237,9 @@ def test_containers_and_reset(p):
         p.attempt(lambda: s.run(b))
         p.attempt(lambda: s.run(a))
         p.attempt(lambda: s.run(q.size()))
+    tf.Session.reset(p.target, [""])
+    with tf.Session(p.target, graph=tf.get_default_graph()) as s:
+        p.attempt(lambda: s.run(b))  # no container has an empty name
 
 
 @program("v1", "v2", server=True)
@@ -341,6 +348,11 @@ def test_session_handles(p):
     p.run(delete, {gone: handle.handle})
     p.run(value, {holder: handle.handle})
     p.run(value, {holder: "no such handle"})
+    handle = p.session.run(tf.get_session_handle(tf.constant([1.0, 2.0])))
+    x, y = tf.placeholder(tf.float32), tf.placeholder(tf.int32)
+    p.run([x * 2.0, x], {x: handle})  # fed as it is
+    p.run(y, {y: handle})
+    p.run(y + 1, {y: handle})
 
 
 @program(server=True)

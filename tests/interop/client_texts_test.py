@@ -6,12 +6,13 @@ import struct
 import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf
-from tensorflow.python.framework import function
+from tensorflow.python.framework import function, test_ops
 from tensorflow.python.ops import data_flow_ops
 from tensorflow.python.ops import functional_ops
 from tensorflow.python.ops import gen_control_flow_ops
 from tensorflow.python.ops import gen_data_flow_ops as flow_ops
 from tensorflow.python.ops import gen_io_ops as flow_io
+from tensorflow.python.ops import list_ops
 
 from client_programs import Failure, outcomes_of, program
 
@@ -33,7 +34,7 @@ def partial_run(p, feeds, fetches):
     a, b = tf.placeholder(tf.float32, [], "a"), tf.placeholder(tf.float32, [], "b")
     c, d = tf.add(a, a, "c"), tf.add(b, b, "d")
     handle = p.session.partial_run_setup([c], [a])
-    return p.session.partial_run(handle, {"c": c, "d": d}[fetches], {{"a": a, "b": b}[feeds]: 1})
+    return p.session.partial_run(handle, {"c": c, "d": d}[fetches], {{"a": a, "b": b}[feeds]: 1} if feeds else {})
 
 
 def after_close(p):
@@ -52,6 +53,20 @@ def closed_barrier(p):
 def shared_barriers(p, *types, shape=()):
     p.session.run(data_flow_ops.Barrier((tf.float32,), ((),), shared_name="one").ready_size())
     return data_flow_ops.Barrier(types, [shape] * len(types), shared_name="one").ready_size()
+
+
+def two_wide():
+    return data_flow_ops.Barrier((tf.float32, tf.float32), ((), (2,)))
+
+
+def too_wide(p):
+    barrier = two_wide()
+    p.session.run(barrier.insert_many(0, ["a"], [1.0]))
+    return flow_ops.barrier_insert_many(barrier.barrier_ref, ["a"], fed([[1, 2, 3]]), component_index=1)
+
+
+def list_of(value, shape=None):
+    return list_ops.tensor_list_push_back(list_ops.empty_tensor_list(element_shape=shape, element_dtype=tf.float32), fed(value))
 
 
 def closed_padding_queue(p):
@@ -75,6 +90,28 @@ def common(p, name):
 def saved(p, spec="", values=(1, 2), name="saved"):
     p.session.run(flow_io.save_v2(common(p, name), ["x"], [spec], [np.array(values, np.float32)]))
     return common(p, name)
+
+
+def saved_parts(p, *specs):
+    p.session.run(flow_io.save_v2(common(p, "parts"), ["x"] * len(specs), list(specs), [np.ones([2, 2], np.float32)] * len(specs)))
+    return common(p, "parts")
+
+
+def in_container(use):
+    return use(tf.raw_ops.VarHandleOp(shape=[], dtype=tf.float32, shared_name="v", container="never filled"))
+
+
+def destroyed(p):
+    variable = tf.raw_ops.VarHandleOp(shape=[], dtype=tf.float32, shared_name="v", container="filled")
+    p.session.run(tf.raw_ops.AssignVariableOp(resource=variable, value=1.0))
+    p.session.run(tf.raw_ops.DestroyResourceOp(resource=variable, ignore_lookup_error=False))
+    return tf.raw_ops.ReadVariableOp(resource=variable, dtype=tf.float32)
+
+
+def writer(p, folder=None):
+    handle = tf.raw_ops.SummaryWriter(shared_name="writer", container="")
+    p.session.run(tf.raw_ops.CreateSummaryFileWriter(writer=handle, logdir=folder or p.folder, max_queue=1, flush_millis=1000, filename_suffix=""))
+    return handle
 
 
 def filled(p, value=np.ones([3, 2], np.float32)):
@@ -166,6 +203,8 @@ ROWS = {
     "empty image": lambda p: tf.image.decode_png(fed(b"", object)),
     "records of no size": lambda p: flow_io.fixed_length_record_reader_v2(record_bytes=-1),
     "records with a footer of no size": lambda p: flow_io.fixed_length_record_reader_v2(record_bytes=1, footer_bytes=-1),
+    "select by a vector": lambda p: gen_control_flow_ops.ref_select(fed([0], np.int32), [v._ref() for v in (variable(), variable())]),
+    "a loop left that was not entered": lambda p: gen_control_flow_ops._exit(fed(1)),
     "switch": lambda p: gen_control_flow_ops.switch(1, fed([True, False], bool))[0],
     "array of less than nothing": lambda p: array(fed(-1, np.int32)).flow,
     "array read before it is written": lambda p: array(infer_shape=False).read(0),
@@ -182,6 +221,7 @@ ROWS = {
     "array of words without some": lambda p: tf.TensorArray(tf.string, 2).write(0, "a").stack(),
     "gradient of another shape": lambda p: array(infer_shape=False).write(0, fed([1, 2])).grad("g").write(0, fed([3])).flow,
     "gradient read before it is written": lambda p: array(infer_shape=False).grad("g").read(0),
+    "part of a run: a fetch before its feed": lambda p: partial_run(p, None, "c"),
     "part of a run: feed": lambda p: partial_run(p, "b", "c"),
     "part of a run: fetch": lambda p: partial_run(p, "a", "d"),
     "queue with less than nothing": lambda p: tf.FIFOQueue(3, tf.int32, shapes=[[]]).dequeue_up_to(fed(-1, np.int32)),
@@ -190,6 +230,13 @@ ROWS = {
     "barrier after close": after_close,
     "barrier after close, nothing left": lambda p: closed_barrier(p),
     "barrier of other types": lambda p: shared_barriers(p, tf.float32, tf.int32),
+    "barrier without shapes": lambda p: flow_ops.barrier([tf.float32], capacity=3),
+    "barrier of values of another shape": lambda p: too_wide(p),
+    "barrier that gives fewer": lambda p: flow_ops.barrier_take_many(two_wide().barrier_ref, 1, [tf.float32]),
+    "list without that element": lambda p: list_ops.tensor_list_gather(list_of(1.0), fed([3], np.int32), tf.float32),
+    "list of numbers without that element": lambda p: tf.raw_ops.TensorListGather(input_handle=list_of(1.0, []), indices=fed([3], np.int32), element_shape=[], element_dtype=tf.float32),
+    "lists of other shapes": lambda p: tf.raw_ops.AddN(inputs=[list_of(1.0), list_of([1.0])]),
+    "container that is not there": lambda p: test_ops.resource_using_op(test_ops.stub_resource_handle_op("nowhere", "stub")),
     "barrier of other shapes": lambda p: shared_barriers(p, tf.float32, shape=[2]),
     "barrier: values of another type": lambda p: flow_ops.barrier_insert_many(data_flow_ops.Barrier((tf.float32,), ((),)).barrier_ref, ["a"], [1], 0),
     "padding queue after close": lambda p: closed_padding_queue(p),
@@ -202,10 +249,23 @@ ROWS = {
     "checkpoint: more names than types": lambda p: flow_io.restore_v2(saved(p), fed([b"x", b"y"], object), [""], [tf.float32])[0],
     "checkpoint: a slice of another shape": lambda p: saved(p, "2 2 0,1:-", [[1, 2, 3]]),
     "checkpoints merged: the same tensor": lambda p: flow_io.merge_v2_checkpoints([saved(p), saved(p, name="other")], common(p, "merged")),
+    "checkpoint: fewer slices than names": lambda p: flow_io.restore_v2(saved(p), ["x", "y"], fed([b""], object), [tf.float32] * 2)[0],
+    "checkpoint: parts that overlap": lambda p: flow_io.restore_v2(saved_parts(p, "4 2 0,2:-", "4 2 1,2:-"), ["x"], [""], [tf.float32])[0],
+    "checkpoint below a file": lambda p: flow_io.restore_v2(saved(p) + ".index/x", ["x"], [""], [tf.float32])[0],
+    "checkpoint of the first version: a type it has not": lambda p: flow_io.save(common(p, "old"), ["x"], [tf.cast([1], tf.qint16)]),
+    "checkpoints merged: not even one": lambda p: flow_io.merge_v2_checkpoints(fed([b"/nonexistent/one"], object), common(p, "merged"), allow_missing_files=True),
     "checkpoints merged: none": lambda p: flow_io.merge_v2_checkpoints(["/nonexistent/one"], common(p, "merged")),
     "contents of a file": lambda p: tf.write_file(common(p, "file"), fed([b"a", b"b"], object)),
+    "summary of a sound in four dimensions": lambda p: tf.summary.audio("a", fed(np.zeros([1, 2, 1, 1])), 8000.0),
     "no tensor": lambda p: tf.parse_tensor(fed(b"\x08", object), tf.float32),
     "no tensor of two bytes": lambda p: tf.parse_tensor(fed(b"\x08\xff", object), tf.float32),
+    "variable in a container that is not there": lambda p: in_container(lambda v: tf.raw_ops.ReadVariableOp(resource=v, dtype=tf.float32)),
+    "variable destroyed in a container that is not there": lambda p: in_container(lambda v: tf.raw_ops.DestroyResourceOp(resource=v, ignore_lookup_error=False)),
+    "variable that was destroyed": lambda p: destroyed(p),
+    "summary writer below a file": lambda p: writer(p, saved(p) + ".index/logs"),
+    "no summaries": lambda p: tf.raw_ops.WriteRawProtoSummary(writer=writer(p), step=tf.constant(1, tf.int64), tensor=fed([b"", b"garbage"], object)),
+    "no event": lambda p: tf.raw_ops.ImportEvent(writer=writer(p), event=fed(b"garbage", object)),
+    "no graph": lambda p: tf.raw_ops.WriteGraphSummary(writer=writer(p), step=tf.constant(1, tf.int64), tensor=fed(b"garbage", object)),
     "summary of numbers": lambda p: tf.summary.scalar("a", fed([1, 2])),
     "summary of an infinity": lambda p: tf.summary.histogram("h", fed([1, np.inf])),
     "a loop that goes the wrong way": lambda p: functional_ops.For(0, 5, -1, [1.0], function.Defun(tf.int32, tf.float32)(lambda i, x: x)),
@@ -214,6 +274,8 @@ ROWS = {
     "a loop of too many results": lambda p: functional_ops.For(0, 5, 1, [1.0], function.Defun(tf.int32, tf.float32)(lambda i, x: (x, x))),
     "a while of two conditions": lambda p: functional_ops.While(
         [1.0], function.Defun(tf.float32)(lambda x: (x < 5.0, x)), function.Defun(tf.float32)(lambda x: x)),
+    "a remote call of another type": lambda p: functional_ops.remote_call("/cpu:0", [1.0], [tf.int32], function.Defun(tf.float32)(lambda x: x)),
+    "a gradient of nothing": lambda p: functional_ops.symbolic_gradient([fed(1), fed(1)], [tf.float32], "Nothing"),
     "a gradient of too many results": lambda p: of_its_own_gradient(fed(1)),
     "case of a vector": lambda p: tf.raw_ops.Case(branch_index=fed([0], np.int32), input=[1.0], Tout=[tf.float32], branches=[function.Defun(tf.float32)(lambda x: x)] * 2),
     "momentum of a row that is not there": lambda p: tf.raw_ops.ResourceSparseApplyKerasMomentum(
@@ -244,11 +306,15 @@ def test_errors_are_told_in_the_same_words(rill, reference, tmp_path, row):
     assert words(got) == words(expected)
 
 
-def test_a_while_of_too_many_results_counts_them(rill, graph):
-    y = functional_ops.While([1.0], function.Defun(tf.float32)(lambda x: x < 5.0), function.Defun(tf.float32)(lambda x: (x, x)))
+def test_a_while_of_other_results_says_which(rill, graph):
+    def loop(body):
+        return functional_ops.While([1.0], function.Defun(tf.float32)(lambda x: x < 5.0), function.Defun(tf.float32)(body))
+
     with tf.Session(rill) as session:
         with pytest.raises(tf.errors.InvalidArgumentError, match="While loop body returned 2 arguments. Expected: 1"):
-            session.run(y)
+            session.run(loop(lambda x: (x, x)))
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Expected type float for return value 0 but got int32."):
+            session.run(loop(lambda x: tf.cast(x, tf.int32)))
 
 
 def test_a_dead_fetch_is_named_in_the_words_of_both_sessions(rill, graph):

@@ -186,6 +186,27 @@ static void windows_hold_large_bodies_back_and_let_small_ones_pass(void **state)
     assert_int_equal(p->server.data_bytes, (40 << 20) + 5);
 }
 
+/* How much the server would read next. */
+static size_t next_read(Pair *p) {
+    char *to = NULL;
+    size_t len = 0;
+    assert_false(http2_input_place(p->server.http2, &to, &len)); /* these events have no room */
+    return len;
+}
+
+static void where_large_bodies_came_little_is_read_before_the_next_one(void **state) {
+    Pair *p = *state;
+    settle(p);
+    assert_int_equal(next_read(p), SIZE_MAX);
+    request(p, 1 << 20);
+    request(p, 10); /* a small one between two large ones */
+    settle(p);
+    assert_true(next_read(p) < 64 << 10);
+    for (int i = 0; i < 20; i++) request(p, 10);
+    settle(p);
+    assert_int_equal(next_read(p), SIZE_MAX);
+}
+
 static void resets_end_a_stream_on_both_sides(void **state) {
     Pair *p = *state;
     Http2Stream *s = request(p, 10);
@@ -326,6 +347,7 @@ int main(void) {
         ROW(a_request_and_its_response_pass),
         ROW(payloads_are_not_copied),
         ROW(windows_hold_large_bodies_back_and_let_small_ones_pass),
+        ROW(where_large_bodies_came_little_is_read_before_the_next_one),
         ROW(resets_end_a_stream_on_both_sides),
         ROW(an_early_answer_stops_the_request),
         ROW(going_away_lets_streams_finish),

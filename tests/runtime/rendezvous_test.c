@@ -320,7 +320,7 @@ static void resources_are_found_by_container_and_name(void **state) {
     (void)state;
     ResourceManager *m = resource_manager_new(STR("default"));
     Resource *a = NULL, *b = NULL;
-    expect_error(resource_find(m, STR(""), STR("v"), &variable_type, &a), CODE_NOT_FOUND, "default/v/");
+    expect_error(resource_find(m, STR(""), STR("v"), &variable_type, &a), CODE_NOT_FOUND, "Container default does not exist. (Could not find resource: default/v)");
     expect_error(resource_find_or_create(m, STR(""), STR("v"), &variable_type, create_nothing, NULL, &a), CODE_INTERNAL, "cannot");
     expect_ok(resource_find_or_create(m, STR(""), STR("v"), &variable_type, create_variable, "v", &a));
     expect_ok(resource_find_or_create(m, STR("default"), STR("v"), &variable_type, create_nothing, NULL, &b));
@@ -331,7 +331,8 @@ static void resources_are_found_by_container_and_name(void **state) {
     resource_clear_container(m, STR(""));
     assert_int_equal(resource_count(m), 1);
     expect_ok(resource_delete(m, STR("other"), STR("v"), &variable_type));
-    expect_error(resource_delete(m, STR("other"), STR("v"), &variable_type), CODE_NOT_FOUND, NULL);
+    expect_error(resource_delete(m, STR("other"), STR("v"), &variable_type), CODE_NOT_FOUND, "Resource other/v/");
+    expect_error(resource_delete(m, STR(""), STR("v"), &variable_type), CODE_NOT_FOUND, "Container default does not exist.");
     resource_unref(a);
     resource_unref(b);
     resource_manager_free(m);
