@@ -175,8 +175,9 @@ def limits_table(limits):
     return lines + ["| %s | %s |" % (names[n], " | ".join(duration(us[s]) for s in sizes)) for n, us in ((n, limits["us"][n]) for n in names)]
 
 
-SOAK = {  # title, how it is written, how many times that of the first third the last may be
+SOAK = {  # title, how it is written, how many times that of the first third the last may be; None: the machine's own part
     "step_us": ("a step, both workers together", duration, 1.05),
+    "fresh_us": ("the same on a cluster just started, every fourth window", duration, None),
     "bytes": ("resident memory of the three tasks", lambda b: "%.1f MB" % (b / 1e6), 1.02),
     "descriptors": ("open descriptors", "%d".__mod__, 1),
     "threads": ("threads", "%d".__mod__, 1),
@@ -191,8 +192,13 @@ def soak_lines(soak):
     rows = []
     for key, (title, form, most) in SOAK.items():
         first, last = soak[key]
-        rows.append("| %s | %s | %s | %s | %s |" % (title, "no more" if most == 1 else "≤ +%.0f %%" % (100 * (most - 1)), form(first), form(last), bold("%+.1f %%" % (100 * (last / first - 1)), last <= most * first)))
-    return [what, "", "| medians | target | first third | last third | growth |", "|---|---:|---:|---:|---:|"] + rows
+        growth = "%+.1f %%" % (100 * (last / first - 1))
+        target = "" if most is None else "no more" if most == 1 else "≤ +%.0f %%" % (100 * (most - 1))
+        rows.append("| %s | %s | %s | %s | %s |" % (title, target, form(first), form(last), growth if most is None else bold(growth, last <= most * first)))
+    trend = soak["trend"]
+    line = "A line through the steps of all %d windows, %s to %s, grows by %+.1f %% from first to last, with a standard error of %.1f %%." % (
+        trend["windows"], duration(trend["least_us"]), duration(trend["most_us"]), 100 * trend["growth"], 100 * trend["error"])
+    return [what, "", "| medians | target | first third | last third | growth |", "|---|---:|---:|---:|---:|"] + rows + ["", line]
 
 
 # ---- Pictures ----

@@ -18,7 +18,8 @@ typedef struct WireReader {
 } WireReader;
 
 static inline WireReader wire_reader(Str message) {
-    return (WireReader){.at = (const uint8_t *)message.ptr, .end = (const uint8_t *)message.ptr + message.len};
+    const uint8_t *at = (const uint8_t *)message.ptr;
+    return (WireReader){.at = at, .end = at ? at + message.len : NULL}; /* no bytes may be nowhere */
 }
 bool wire_next(WireReader *r);                 /* false at the end or after a malformed field */
 bool wire_varint(WireReader *r, uint64_t *out); /* one bare varint, as in packed fields */

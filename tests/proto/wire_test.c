@@ -83,10 +83,17 @@ static void any_bytes_end(void **state) {
     }
 }
 
+static void a_message_of_no_bytes_may_be_nowhere(void **state) {
+    (void)state;
+    WireReader r = wire_reader((Str){NULL, 0});
+    assert_false(wire_next(&r));
+    assert_false(r.failed);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_come_back_as_written), cmocka_unit_test(varints_of_every_length), cmocka_unit_test(malformed_bytes_stop_the_reader),
-        cmocka_unit_test(any_bytes_end),
+        cmocka_unit_test(any_bytes_end), cmocka_unit_test(a_message_of_no_bytes_may_be_nowhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
