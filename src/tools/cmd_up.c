@@ -247,13 +247,20 @@ static Error *start_servers(Up *up) {
     return err;
 }
 
+/* Under nohup: a blocked signal would come through the descriptor all the same. */
+static bool hangups_ignored(void) {
+    struct sigaction was;
+    return sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler == SIG_IGN;
+}
+
 static Error *run(Up *up) {
     sigset_t set;
     Error *err = orphan_guard_start(&up->guard);
     if (err) return err;
     sigemptyset(&set);
-    int wanted[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+    int wanted[] = {SIGCHLD, SIGINT, SIGTERM};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) sigaddset(&set, wanted[i]);
+    if (!hangups_ignored()) sigaddset(&set, SIGHUP);
     sigprocmask(SIG_BLOCK, &set, NULL);
     int signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     err = signals < 0 ? error_internal("signalfd: %s", strerror(errno)) : start_servers(up);

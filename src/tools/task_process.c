@@ -56,6 +56,7 @@ static void become(const TaskProcess *p, char **environment, int out, pid_t pare
     if (getppid() != parent) _exit(127); /* it died before the line above */
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGINT, SIG_DFL); /* ignored where a script put us in the background; what we pass on must arrive */
     int null = open("/dev/null", O_RDONLY);
     if (null >= 0) dup2(null, 0);
     dup2(out, 1);

@@ -125,9 +125,15 @@ else:
     assert any("worker/1 ended with code 137: the job has failed" in line for line in lines)
 
 
-def start_up(flags, script):
-    """A rill up that goes on, once every program has said ready."""
-    process = subprocess.Popen([RILL, "up", *flags, "--", sys.executable, "-c", SCRIPT + script], stdout=subprocess.PIPE, text=True)
+def start_up(flags, script, ignored=()):
+    """A rill up that goes on, once every program has said ready; with the given signals ignored, as a shell does for what runs in the background."""
+
+    def dispositions():
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
+
+    command = [RILL, "up", *flags, "--", sys.executable, "-c", SCRIPT + script]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=dispositions)
     lines, ready = [], 0
     while ready < 2:
         lines.append(process.stdout.readline())
@@ -148,13 +154,29 @@ except KeyboardInterrupt:
 """
 
 
-def test_ctrl_c_reaches_the_programs():
-    process, lines = start_up(["--workers", "2"], WAITS)
+@pytest.mark.parametrize("ignored", [(), (signal.SIGINT,)], ids=["foreground", "background"])
+def test_ctrl_c_reaches_the_programs(ignored):
+    process, lines = start_up(["--workers", "2"], WAITS, ignored)
     process.send_signal(signal.SIGINT)
     rest = process.communicate(timeout=60)[0].splitlines()
     assert process.returncode == 130
     assert sum("saw Ctrl-C" in line for line in rest) == 2, rest
     assert len(pids_of(lines)) == 4
+    wait_gone(pids_of(lines))
+
+
+def test_nohup_is_respected():
+    """A hangup that is ignored ends nothing; one that is not ends the job."""
+    process, lines = start_up(["--workers", "2"], WAITS, (signal.SIGHUP,))
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGINT
+    wait_gone(pids_of(lines))
+    process, lines = start_up(["--workers", "2"], WAITS)
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGHUP
     wait_gone(pids_of(lines))
 
 
