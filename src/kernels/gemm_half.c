@@ -2,10 +2,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/float16.h"
 #include "base/memory.h"
 #include "kernels/cpu.h"
 #include "kernels/gemm.h"
+#include "kernels/half_rows.h"
 #include "kernels/onednn.h"
 
 typedef struct ConvertJob {
@@ -18,19 +18,11 @@ typedef struct ConvertJob {
 
 static void widen_range(void *arg, int64_t begin, int64_t end) {
     const ConvertJob *job = arg;
-    if (job->bfloat) {
-        for (int64_t i = begin; i < end; i++) job->wide[i] = bfloat16_to_float(job->half[i]);
-    } else {
-        for (int64_t i = begin; i < end; i++) job->wide[i] = half_to_float(job->half[i]);
-    }
+    (job->bfloat ? bfloat16_widen : half_widen)(job->wide + begin, job->half + begin, end - begin);
 }
 static void narrow_range(void *arg, int64_t begin, int64_t end) {
     const ConvertJob *job = arg;
-    if (job->bfloat) {
-        for (int64_t i = begin; i < end; i++) job->out[i] = float_to_bfloat16(job->wide[i]);
-    } else {
-        for (int64_t i = begin; i < end; i++) job->out[i] = float_to_half(job->wide[i]);
-    }
+    (job->bfloat ? bfloat16_narrow : half_narrow)(job->out + begin, job->wide + begin, end - begin);
     range_call(job->done, begin, end);
 }
 

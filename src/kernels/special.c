@@ -68,11 +68,10 @@ double special_erfinv(double x) {
     return copysign(z, x);
 }
 
-/* e^-x I_n(x) = 1/pi * integral over [0, pi] of e^(x (cos t - 1)) cos(n t); the trapezoid rule converges faster than
- * any power for a periodic function. Large x: the asymptotic series. */
+/* e^-x I_n(x) for n 0 or 1: the power series, whose terms are all positive; large x: the asymptotic series. */
 static double bessel_scaled(double x, int n) {
-    double mu = 4.0 * n * n;
     if (x > 50) {
+        const double mu = 4.0 * n * n;
         double term = 1, sum = 1;
         for (int i = 1; i < 30; i++) {
             double odd = 2 * i - 1, next = -term * (mu - odd * odd) / (i * 8 * x);
@@ -82,24 +81,15 @@ static double bessel_scaled(double x, int n) {
         }
         return sum / sqrt(2 * M_PI * x);
     }
-    enum { POINTS = 64 };
-    double sum = 0.5 * (1 + exp(-2 * x) * (n ? -1 : 1));
-    for (int i = 1; i < POINTS; i++) {
-        double t = M_PI * i / POINTS;
-        sum += exp(x * (cos(t) - 1)) * (n ? cos(t) : 1);
-    }
-    return sum / POINTS;
+    const double quarter = x * x / 4;
+    double term = n ? x / 2 : 1, sum = term;
+    for (int k = 1; term > sum * 1e-17; k++) sum += term *= quarter / ((double)k * (k + n));
+    return sum * exp(-x);
 }
 
 double special_i0e(double x) {
     return isnan(x) ? x : bessel_scaled(fabs(x), 0);
 }
 double special_i1e(double x) {
-    if (isnan(x) || x == 0) return x;
-    if (fabs(x) < 0.5) { /* the sum would cancel */
-        double quarter = x * x / 4, term = x / 2, sum = term;
-        for (int k = 1; k < 12; k++) sum += term *= quarter / (k * (k + 1.0));
-        return sum * exp(-fabs(x));
-    }
-    return copysign(bessel_scaled(fabs(x), 1), x);
+    return isnan(x) || x == 0 ? x : copysign(bessel_scaled(fabs(x), 1), x);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/float16.h"
+#include "kernels/half_rows.h"
 
 void floats_load(const Tensor *t, int64_t at, int64_t n, float *to) {
     const void *from = (const char *)t->data + (size_t)at * dtype_size(t->dtype);
@@ -15,7 +16,7 @@ void floats_load(const Tensor *t, int64_t at, int64_t n, float *to) {
             for (int64_t i = 0; i < n; i++) to[i] = (float)((const double *)from)[i];
             break;
         case DT_HALF:
-            for (int64_t i = 0; i < n; i++) to[i] = half_to_float(((const uint16_t *)from)[i]);
+            half_widen(to, from, n);
             break;
         case DT_BFLOAT16:
             for (int64_t i = 0; i < n; i++) to[i] = bfloat16_to_float(((const uint16_t *)from)[i]);
@@ -60,7 +61,7 @@ void floats_store(const float *from, Tensor *t, int64_t at, int64_t n) {
             for (int64_t i = 0; i < n; i++) ((double *)to)[i] = (double)from[i];
             break;
         case DT_HALF:
-            for (int64_t i = 0; i < n; i++) ((uint16_t *)to)[i] = float_to_half(from[i]);
+            half_narrow(to, from, n);
             break;
         case DT_BFLOAT16:
             for (int64_t i = 0; i < n; i++) ((uint16_t *)to)[i] = float_to_bfloat16(from[i]);

@@ -57,7 +57,9 @@ static const int64_t LANES_NEVER = INT64_MAX;
 #define REAL(s) half_to_float(s)
 #define LANES LANES_F16
 #define FROM(to) f16_to_##to
+#define HALVES
 #include "ops/cast_from.inc"
+#undef HALVES
 #undef LANES
 #undef S
 #undef REAL

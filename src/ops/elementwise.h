@@ -4,6 +4,8 @@
 
 #include "kernels/broadcast.h"
 #include "kernels/cpu.h"
+#include "kernels/half_rows.h"
+#include "kernels/vector_library.h"
 #include "ops/elements.h"
 #include "runtime/kernel.h"
 
@@ -53,6 +55,26 @@ Error *incompatible_shapes(const Shape *x, const Shape *y);
 #define BINARY_PARAMS (const void *param, void *z, const void *x, const void *y, int64_t dx, int64_t dy, int64_t n)
 #define BINARY_ARGS (param, z, x, y, dx, dy, n)
 
+enum { ELEMENT_BLOCK = 512 }; /* elements that are converted, or given to a function of arrays, at a time */
+
+/* A function of kernels/vector_math.h or vector_library.h over an array of each floating type. */
+static inline void by_vectors_f32(VectorFn *f, DoubleVectorFn *wide, float *z, const float *x, int64_t n) {
+    (void)wide;
+    f(z, x, n);
+}
+static inline void by_vectors_f64(VectorFn *f, DoubleVectorFn *wide, double *z, const double *x, int64_t n) {
+    (void)f;
+    wide(z, x, n);
+}
+static inline void by_vectors_f16(VectorFn *f, DoubleVectorFn *wide, uint16_t *z, const uint16_t *x, int64_t n) {
+    (void)wide;
+    half_map(f, z, x, n);
+}
+static inline void by_vectors_bf16(VectorFn *f, DoubleVectorFn *wide, uint16_t *z, const uint16_t *x, int64_t n) {
+    (void)wide;
+    bfloat16_map(f, z, x, n);
+}
+
 /* In a file included for each type: heads the function of one element, whose body follows, and makes its loop and its
  * kernel, all named after op and type. Needs ops/map.inc. */
 #define UNARY(op)                                                                                            \
@@ -71,3 +93,16 @@ Error *incompatible_shapes(const Shape *x, const Shape *y);
         return run(k, NAME(op##_loop));                                                                                 \
     }                                                                                                                   \
     static inline C NAME(op##_of)(C x, C y)
+
+/* The same for functions of arrays, NAME(op##_block), which stand before. Need ops/blocks.inc. VECTORS(op) is vector_op for numbers of type C. */
+#define VECTORS(op) _Generic((C)0, float : vector_##op, double : vector_##op##_f64)
+#define UNARY_BLOCKS(op)                                                                                             \
+    CPU_LOOP(NAME(op##_loop), UNARY_PARAMS, UNARY_ARGS, (void)param; NAME(map_blocks)(z, x, n, NAME(op##_block)))    \
+    static Error *NAME(op)(KernelContext * k) {                                                                      \
+        return unary_run(k, NAME(op##_loop));                                                                        \
+    }
+#define BINARY_BLOCKS(op, run)                                                                                                  \
+    CPU_LOOP(NAME(op##_loop), BINARY_PARAMS, BINARY_ARGS, (void)param; NAME(zip_blocks)(z, x, y, dx, dy, n, NAME(op##_block)))  \
+    static Error *NAME(op)(KernelContext * k) {                                                                                 \
+        return run(k, NAME(op##_loop));                                                                                         \
+    }

@@ -3,7 +3,6 @@
 
 #include "base/float16.h"
 #include "kernels/special.h"
-#include "kernels/vector_math.h"
 #include "ops/elementwise.h"
 #include "ops/op_list.h"
 
@@ -64,20 +63,15 @@ const OpDef unary_ops[] = {
     {0},
 };
 
-/* As UNARY, for ops of kernels/vector_math.h: floats take that way. */
+/* As UNARY, for the functions that vectors have. */
 #define UNARY_VECTOR(op)                                                                \
-    static inline C NAME(op##_of)(C x);                                                 \
-    static inline void NAME(op##_map)(S * z, const S *x, int64_t n) {                   \
-        NAME(map)(z, x, n, NAME(op##_of));                                              \
-    }                                                                                   \
     static void NAME(op##_loop)(const void *param, void *z, const void *x, int64_t n) { \
         (void)param;                                                                    \
-        _Generic((S)0, float : vector_##op, default : NAME(op##_map))(z, x, n);         \
+        NAME(by_vectors)(vector_##op, vector_##op##_f64, z, x, n);                      \
     }                                                                                   \
     static Error *NAME(op)(KernelContext * k) {                                         \
         return unary_run(k, NAME(op##_loop));                                           \
-    }                                                                                   \
-    static inline C NAME(op##_of)(C x)
+    }
 
 /* As UNARY, for results that are bool or of the type of a complex number's parts. */
 #define TEST(op)                                                                        \
