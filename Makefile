@@ -23,17 +23,13 @@ FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-r
 WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes -Werror $(if $(filter fuzz,$(MODE)),-Wno-missing-field-initializers)
 PKGS := libnghttp2 libuv libprotobuf-c zlib libcjson libpng libjpeg icu-uc sqlite3 libwebp libwebpdemux
 
-CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE $(FLAGS_$(MODE)) -fno-math-errno -ffp-contract=$(CONTRACT) $(TRAPS) -fvisibility=hidden -fPIC -pthread -Isrc -Iinclude -I$(B)/gen
+CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE $(FLAGS_$(MODE)) -fno-math-errno -fno-trapping-math -ffp-contract=$(CONTRACT) -fvisibility=hidden -fPIC -pthread -Isrc -Iinclude -I$(B)/gen
 LIBS = $(shell pkg-config --libs $(PKGS)) -ldnnl -lgomp -lsnappy -lgif -lm -pthread
 
-# Products and sums are rounded one by one, so that results do not depend on the processor; but not in functions that approximate
-# and in matrix products, which have an order of their own for each.
+# Nobody looks for the exceptions that numbers raise, which lets choices become vectors. Products and sums are rounded one by one, so that
+# results do not depend on the processor; but not in functions that approximate and in matrix products, which have an order of their own for each.
 CONTRACT := off
 $(B)/kernels/vector_math.o $(B)/kernels/gemm_thin.o: CONTRACT := fast
-# Some loops become vectors only where nobody looks for the exceptions that numbers raise.
-TRAPS :=
-$(B)/kernels/fake_quant.o $(B)/kernels/vector_math.o $(B)/ops/quantize.o: TRAPS := -fno-trapping-math
-
 PROTOS := $(wildcard proto/*.proto)
 GEN_C := $(PROTOS:proto/%.proto=$(B)/gen/proto/%.pb-c.c)
 GEN_H := $(GEN_C:.c=.h)

@@ -212,6 +212,25 @@ static double number_at(const Tensor *t, int64_t i) {
     }
 }
 
+enum { BLOCK = 512 };
+
+/* Values of the types that a histogram takes. */
+static void numbers_at(const Tensor *t, int64_t start, int64_t n, double *to) {
+    switch (t->dtype) {
+        case DT_INT32:
+            for (int64_t i = 0; i < n; i++) to[i] = tensor_i32(t)[start + i];
+            break;
+        case DT_INT64:
+            for (int64_t i = 0; i < n; i++) to[i] = (double)tensor_i64(t)[start + i];
+            break;
+        case DT_FLOAT:
+            for (int64_t i = 0; i < n; i++) to[i] = (double)tensor_f32(t)[start + i];
+            break;
+        default:
+            memcpy(to, tensor_f64(t) + start, (size_t)n * sizeof *to);
+    }
+}
+
 static Error *run_histogram(KernelContext *k) {
     const Tensor *values = k->in[0], *range = k->in[1];
     if (range->shape.rank != 1 || range->count != 2)
@@ -227,12 +246,20 @@ static Error *run_histogram(KernelContext *k) {
     Tensor *out = kernel_output(k, 0, &shape);
     if (!out) return NULL;
     memset(out->data, 0, tensor_bytes(out));
-    double step = (high - low) / (double)bins;
-    for (int64_t i = 0; i < values->count; i++) {
-        double at = (number_at(values, i) - low) / step;
-        if (isnan(at)) return error_invalid("Histogram values must not contain NaN");
-        int64_t bin = at > 0 ? (at < (double)(bins - 1) ? (int64_t)at : bins - 1) : 0;
-        index_put(out, bin, index_at(out, bin) + 1);
+    double step = (high - low) / (double)bins, block[BLOCK];
+    for (int64_t start = 0; start < values->count; start += BLOCK) {
+        const int64_t n = values->count - start < BLOCK ? values->count - start : BLOCK;
+        numbers_at(values, start, n, block);
+        for (int64_t i = 0; i < n; i++) {
+            const double at = (block[i] - low) / step;
+            if (isnan(at)) return error_invalid("Histogram values must not contain NaN");
+            const int64_t bin = at > 0 ? (at < (double)(bins - 1) ? (int64_t)at : bins - 1) : 0;
+            if (out->dtype == DT_INT64) {
+                tensor_i64(out)[bin]++;
+            } else {
+                tensor_i32(out)[bin]++;
+            }
+        }
     }
     return NULL;
 }

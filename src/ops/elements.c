@@ -36,10 +36,8 @@ const void *element_zero(DataType type) {
     return zero;
 }
 
-int64_t index_at(const Tensor *t, int64_t i) {
+int64_t small_index_at(const Tensor *t, int64_t i) {
     switch (t->dtype) {
-        case DT_INT64:
-            return tensor_i64(t)[i];
         case DT_INT16:
         case DT_QINT16:
             return ((const int16_t *)t->data)[i];

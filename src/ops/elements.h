@@ -8,8 +8,12 @@
 ElementKind element_kind(DataType type);
 const RowMath *row_math(DataType type);                                /* NULL: not a type to compute with */
 const void *element_zero(DataType type);                               /* one element: 0, false, "" */
-int64_t index_at(const Tensor *t, int64_t i);                          /* of any integer type */
+int64_t small_index_at(const Tensor *t, int64_t i);                    /* of the integer types but int32 and int64 */
 Error *require_integers(const Tensor *t, const char *what) MUST_CHECK; /* an integer type that index_at reads */
+/* Of any integer type. */
+static inline int64_t index_at(const Tensor *t, int64_t i) {
+    return t->dtype == DT_INT64 ? tensor_i64(t)[i] : t->dtype == DT_INT32 ? tensor_i32(t)[i] : small_index_at(t, i);
+}
 Error *element_scalar_int(KernelContext *k, int input, const char *what, int64_t *out) MUST_CHECK; /* rank 0 integer */
 
 /* Row-major strides, in elements. */

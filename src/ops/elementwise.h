@@ -54,6 +54,8 @@ Error *incompatible_shapes(const Shape *x, const Shape *y);
 #define UNARY_ARGS (param, z, x, n)
 #define BINARY_PARAMS (const void *param, void *z, const void *x, const void *y, int64_t dx, int64_t dy, int64_t n)
 #define BINARY_ARGS (param, z, x, y, dx, dy, n)
+#define TERNARY_PARAMS (const void *param, void *z, const void *const *from, const int64_t *step, int64_t n)
+#define TERNARY_ARGS (param, z, from, step, n)
 
 enum { ELEMENT_BLOCK = 512 }; /* elements that are converted, or given to a function of arrays, at a time */
 

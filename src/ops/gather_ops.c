@@ -1,4 +1,7 @@
 /* gather_ops.c: Gather, GatherV2, GatherNd, and the same on variables. */
+#include <stdatomic.h>
+#include <string.h>
+
 #include "kernels/gather.h"
 #include "ops/elements.h"
 #include "ops/op_list.h"
@@ -155,6 +158,42 @@ static Error *nd_init(const Node *node, void *state) {
     return err;
 }
 
+typedef struct NdJob {
+    const Tensor *params, *indices;
+    Tensor *out;
+    ElementKind kind;
+    int depth;     /* numbers of one index */
+    int64_t width; /* elements that one index means */
+    _Atomic int64_t first_bad;
+} NdJob;
+
+/* Zeros where an index is out of range. */
+static void gather_nd_range(void *arg, int64_t begin, int64_t end) {
+    NdJob *job = arg;
+    const int64_t *dims = job->params->shape.dims;
+    const size_t bytes = (size_t)job->width * job->kind.size;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t row = 0;
+        bool bad = false;
+        for (int d = 0; d < job->depth; d++) {
+            const int64_t at = index_at(job->indices, i * job->depth + d);
+            bad = bad || at < 0 || at >= dims[d];
+            row = bad ? 0 : row * dims[d] + at;
+        }
+        char *to = (char *)job->out->data + (size_t)i * bytes;
+        const char *from = (const char *)job->params->data + (size_t)row * bytes;
+        if (bad) {
+            copy_fill(NULL, job->kind, to, element_zero(job->params->dtype), job->width);
+            int64_t seen = job->first_bad;
+            while (i < seen && !atomic_compare_exchange_weak(&job->first_bad, &seen, i)) continue;
+        } else if (bytes == 4) {
+            memcpy(to, from, 4);
+        } else {
+            copy_elements(job->kind, to, from, job->width);
+        }
+    }
+}
+
 static Error *gather_nd(KernelContext *k, const Tensor *params, bool ignore_bad) {
     const Tensor *indices = k->in[1];
     if (params->shape.rank < 1) return error_invalid("params must be at least a vector");
@@ -172,25 +211,11 @@ static Error *gather_nd(KernelContext *k, const Tensor *params, bool ignore_bad)
     if (!out) return NULL;
     if (params->count == 0 && count > 0)
         return error_invalid("Requested more than 0 entries, but params is empty.  Params shape: %s", shape_text(&params->shape).text);
-    ElementKind kind = element_kind(params->dtype);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t row = 0;
-        bool bad = false;
-        for (int d = 0; d < depth; d++) {
-            int64_t at = index_at(indices, i * depth + d);
-            bad = bad || at < 0 || at >= params->shape.dims[d];
-            row = bad ? 0 : row * params->shape.dims[d] + at;
-        }
-        char *to = (char *)out->data + (size_t)(i * width) * kind.size;
-        if (bad && !ignore_bad)
-            return error_append(bad_nd_index(indices, i, (int)depth, "param shape", &params->shape),
-                                ", node name: %.*s", STR_ARG(k->node->name));
-        if (bad) {
-            copy_fill(NULL, kind, to, element_zero(params->dtype), width);
-        } else {
-            copy_elements(kind, to, (const char *)params->data + (size_t)(row * width) * kind.size, width);
-        }
-    }
+    NdJob job = {params, indices, out, element_kind(params->dtype), (int)depth, width, count};
+    threadpool_parallel_for(job.kind.copy ? NULL : k->pool, count, 16384 / (width + depth + 1) + 1, gather_nd_range, &job);
+    if (job.first_bad < count && !ignore_bad)
+        return error_append(bad_nd_index(indices, job.first_bad, (int)depth, "param shape", &params->shape), ", node name: %.*s",
+                            STR_ARG(k->node->name));
     return NULL;
 }
 

@@ -70,35 +70,37 @@ static Error *run_range_float(KernelContext *k) {
     Shape shape = shape_vector((int64_t)size);
     Tensor *out = kernel_output(k, 0, &shape);
     if (!out) return NULL;
-    for (int64_t i = 0; i < out->count; i++) {
-        switch (out->dtype) {
-            case DT_FLOAT:
-                tensor_f32(out)[i] = (float)start + (float)i * (float)delta;
-                break;
-            case DT_HALF:
-            case DT_BFLOAT16:
-                put_16(out, i, (float)start + round_to(out->dtype, round_to(out->dtype, (float)i) * (float)delta));
-                break;
-            default:
-                tensor_f64(out)[i] = start + (double)i * delta;
-        }
+    const float first = (float)start, step = (float)delta;
+    switch (out->dtype) {
+        case DT_FLOAT:
+            for (int64_t i = 0; i < out->count; i++) tensor_f32(out)[i] = first + (float)i * step;
+            break;
+        case DT_HALF:
+        case DT_BFLOAT16:
+            for (int64_t i = 0; i < out->count; i++)
+                put_16(out, i, first + round_to(out->dtype, round_to(out->dtype, (float)i) * step));
+            break;
+        default:
+            for (int64_t i = 0; i < out->count; i++) tensor_f64(out)[i] = start + (double)i * delta;
     }
     return NULL;
 }
 
-static void put_int(const Tensor *t, int64_t i, uint64_t value) {
+/* Wraps around. */
+static void put_ints(const Tensor *t, uint64_t start, uint64_t delta) {
+    uint64_t v = start;
     switch (dtype_size(t->dtype)) {
         case 1:
-            ((uint8_t *)t->data)[i] = (uint8_t)value;
+            for (int64_t i = 0; i < t->count; i++, v += delta) ((uint8_t *)t->data)[i] = (uint8_t)v;
             break;
         case 2:
-            ((uint16_t *)t->data)[i] = (uint16_t)value;
+            for (int64_t i = 0; i < t->count; i++, v += delta) ((uint16_t *)t->data)[i] = (uint16_t)v;
             break;
         case 4:
-            ((uint32_t *)t->data)[i] = (uint32_t)value;
+            for (int64_t i = 0; i < t->count; i++, v += delta) ((uint32_t *)t->data)[i] = (uint32_t)v;
             break;
         default:
-            ((uint64_t *)t->data)[i] = value;
+            for (int64_t i = 0; i < t->count; i++, v += delta) ((uint64_t *)t->data)[i] = v;
     }
 }
 
@@ -121,7 +123,7 @@ static Error *run_range_int(KernelContext *k) {
     if (size > INT64_MAX) return error_invalid("Requires ((limit - start) / delta) <= %lld", (long long)INT64_MAX);
     Shape shape = shape_vector((int64_t)size);
     Tensor *out = kernel_output(k, 0, &shape);
-    for (int64_t i = 0; out && i < out->count; i++) put_int(out, i, (uint64_t)start + (uint64_t)i * (uint64_t)delta);
+    if (out) put_ints(out, (uint64_t)start, (uint64_t)delta);
     return NULL;
 }
 
@@ -136,20 +138,20 @@ static Error *run_lin_space(KernelContext *k) {
     if (!out) return NULL;
     double step = num > 1 ? (stop - start) / (double)(num - 1) : 0;
     float step_f = num > 1 ? ((float)stop - (float)start) / (float)(num - 1) : 0;
-    for (int64_t i = 0; i < num; i++) {
-        bool last = i == num - 1 && num > 1;
-        float f = last ? (float)stop : (float)start + step_f * (float)i;
-        switch (out->dtype) {
-            case DT_FLOAT:
-                tensor_f32(out)[i] = f;
-                break;
-            case DT_HALF:
-            case DT_BFLOAT16:
-                put_16(out, i, f);
-                break;
-            default:
-                tensor_f64(out)[i] = last ? stop : start + step * (double)i;
-        }
+    const float first = (float)start;
+    switch (out->dtype) {
+        case DT_FLOAT:
+            for (int64_t i = 0; i < num; i++) tensor_f32(out)[i] = first + step_f * (float)i;
+            if (num > 1) tensor_f32(out)[num - 1] = (float)stop;
+            break;
+        case DT_HALF:
+        case DT_BFLOAT16:
+            for (int64_t i = 0; i < num; i++) put_16(out, i, first + step_f * (float)i);
+            if (num > 1) put_16(out, num - 1, (float)stop);
+            break;
+        default:
+            for (int64_t i = 0; i < num; i++) tensor_f64(out)[i] = start + step * (double)i;
+            if (num > 1) tensor_f64(out)[num - 1] = stop;
     }
     return NULL;
 }

@@ -41,7 +41,7 @@ const OpDef select_ops[] = {
 #include "ops/select.inc"
 #undef S
 #undef NAME
-#define S __int128
+#define S unsigned __int128
 #define NAME(f) f##_128
 #include "ops/select.inc"
 #undef S
@@ -169,27 +169,48 @@ static Error *select_v1(KernelContext *k) {
 /* ---- Where ---- */
 
 typedef int64_t CountFn(const void *x, int64_t n);
-typedef int64_t ListFn(const void *x, int64_t n, int64_t limit, int64_t *at);
+typedef void ListFn(const void *x, int64_t n, int64_t *at);
+
+typedef struct WhereJob {
+    const Shape *shape;
+    const int64_t *at; /* places in memory, in order */
+    int64_t *z;
+} WhereJob;
+
+/* Their indices; places of one row follow each other, so that only where a row begins are all dimensions counted. */
+static void where_range(void *arg, int64_t begin, int64_t end) {
+    const WhereJob *job = arg;
+    const int rank = job->shape->rank;
+    const int64_t width = job->shape->dims[rank - 1];
+    int64_t row[SHAPE_MAX_RANK], first = -1; /* place where the row begins */
+    for (int64_t r = begin; r < end; r++) {
+        int64_t *z = job->z + r * rank;
+        if (first < 0 || job->at[r] - first >= width) {
+            int64_t rest = job->at[r] / width;
+            first = rest * width;
+            for (int d = rank - 2; d >= 0; d--) {
+                row[d] = rest % job->shape->dims[d];
+                rest /= job->shape->dims[d];
+            }
+        }
+        for (int d = 0; d < rank - 1; d++) z[d] = row[d];
+        z[rank - 1] = job->at[r] - first;
+    }
+}
 
 static Error *where_run(KernelContext *k, CountFn *count, ListFn *list) {
     const Tensor *x = k->in[0];
     int rank = x->shape.rank;
     if (rank == 0) return error_invalid("WhereOp : Unhandled input dimensions: 0");
     int64_t rows = count(x->data, x->count);
-    Shape shape = shape_matrix(rows, rank), flat = shape_vector(rows);
+    Shape shape = shape_matrix(rows, rank), flat = shape_vector(rows + 1);
     Tensor *z = kernel_output(k, 0, &shape);
     if (!z) return NULL;
     Tensor *at = kernel_scratch(k, DT_INT64, &flat);
     if (!at) return NULL;
-    int64_t *out = tensor_i64(z);
-    rows = list(x->data, x->count, rows, tensor_i64(at));
-    for (int64_t r = 0; r < rows; r++) {
-        int64_t rest = tensor_i64(at)[r];
-        for (int d = rank - 1; d >= 0; d--) {
-            out[r * rank + d] = rest % x->shape.dims[d];
-            rest /= x->shape.dims[d];
-        }
-    }
+    list(x->data, x->count, tensor_i64(at));
+    WhereJob job = {&x->shape, tensor_i64(at), tensor_i64(z)};
+    threadpool_parallel_for(k->pool, rows, 8192, where_range, &job);
     tensor_unref(at);
     return NULL;
 }
