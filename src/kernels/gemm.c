@@ -7,6 +7,7 @@
 #include "base/float16.h"
 #include "base/memory.h"
 #include "kernels/cpu.h"
+#include "kernels/gemm_small.h"
 #include "kernels/gemm_thin.h"
 #include "kernels/onednn.h"
 
@@ -30,6 +31,7 @@ static int64_t b_stride(const Gemm *g) {
 /* oneDNN adds to c once for each block of k; these fit in one at every level of its code. Vectors, which a piece for one thread may be at the edge, it treats otherwise. */
 bool gemm_f32_adds(const Gemm *g) {
     int64_t most_k = cpu_level() == CPU_AVX512 ? 256 : 96;
+    if (gemm_is_small(g)) return g->n > GEMM_THIN_MOST;
     return g->k > 0 && g->k <= most_k && g->m % TILE != 1 && g->n % TILE != 1 && g->n > GEMM_THIN_MOST;
 }
 
@@ -63,6 +65,10 @@ void gemm_f32(const Gemm *g, ThreadPool *pool) {
         return;
     }
     if (!g->adds && b_stride(g) == (g->b_transposed ? g->k : g->n) && gemm_thin_f32(g, pool)) return;
+    if (gemm_is_small(g)) {
+        gemm_small_f32(g);
+        return;
+    }
     FloatJob job = {g, g->n > g->m};
     int64_t count = job.by_columns ? g->n : g->m, other = job.by_columns ? g->m : g->n;
     /* One piece for each thread, since every piece packs the other matrix anew; whole tiles of the library's. */

@@ -98,26 +98,26 @@ void resize_bilinear(const ResizeShape *s, ResizeTaps taps, int64_t begin, int64
     }
 }
 
+/* First down, which makes one line of the image, then along it. */
 void resize_bicubic(const ResizeShape *s, ResizeTaps taps, int64_t begin, int64_t end, float *to, const float *from) {
-    float *z = to + begin * s->out_w * s->channels;
+    const int64_t width = s->in_w * s->channels;
+    float *z = to + begin * s->out_w * s->channels, *line = xmalloc((size_t)width * sizeof *line);
     for (int64_t row = begin; row < end; row++) {
         const ResizeTap *y = &taps.y[row % s->out_h];
-        const float *image = from + row / s->out_h * s->in_h * s->in_w * s->channels;
+        const float *image = from + row / s->out_h * s->in_h * width;
+        const float *lines[4];
+        for (int t = 0; t < 4; t++) lines[t] = image + y->at[t] * width;
+        for (int64_t i = 0; i < width; i++)
+            line[i] = lines[0][i] * y->weight[0] + lines[1][i] * y->weight[1] + lines[2][i] * y->weight[2] + lines[3][i] * y->weight[3];
         for (int64_t i = 0; i < s->out_w; i++, z += s->channels) {
             const ResizeTap *x = &taps.x[i];
-            for (int64_t c = 0; c < s->channels; c++) {
-                float sum = 0;
-                for (int t = 0; t < 4; t++) {
-                    const float *line = image + y->at[t] * s->in_w * s->channels + c;
-                    float along =
-                        line[x->at[0] * s->channels] * x->weight[0] + line[x->at[1] * s->channels] * x->weight[1] +
-                        line[x->at[2] * s->channels] * x->weight[2] + line[x->at[3] * s->channels] * x->weight[3];
-                    sum += along * y->weight[t];
-                }
-                z[c] = sum;
-            }
+            const float *at[4];
+            for (int t = 0; t < 4; t++) at[t] = line + x->at[t] * s->channels;
+            for (int64_t c = 0; c < s->channels; c++)
+                z[c] = at[0][c] * x->weight[0] + at[1][c] * x->weight[1] + at[2][c] * x->weight[2] + at[3][c] * x->weight[3];
         }
     }
+    free(line);
 }
 
 /* How much of pixel i lies in [from, to), an interval of length `scale`. */

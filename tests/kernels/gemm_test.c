@@ -17,7 +17,8 @@ static float *numbers(int64_t n) {
 }
 
 static const int64_t sizes[][3] = {{1, 1, 1},     {3, 5, 7},    {100, 10, 784}, {784, 10, 100}, {67, 12, 130}, {131, 1, 65}, {64, 3, 64},
-                                   {33, 11, 257}, {200, 13, 90}, {128, 300, 70}, {5, 600, 40},  {300, 4, 1},   {2, 7, 100},  {96, 8, 96}};
+                                   {33, 11, 257}, {200, 13, 90}, {128, 300, 70}, {5, 600, 40},  {300, 4, 1},   {2, 7, 100},  {96, 8, 96}, {8, 8, 8},      {1, 40, 50},
+                                   {16, 16, 16}, {9, 4, 3}};
 
 /* One of the four ways to store the two matrices. */
 static Gemm product(const int64_t *size, int way, const float *a, const float *b, float *c) {
@@ -67,6 +68,36 @@ static void every_level_agrees_with_plain_c(void **state) {
     }
     cpu_limit(CPU_AVX512);
     threadpool_free(pool);
+}
+
+/* What gemm_f32_adds promises: the bits of a product made first; also where rows of b have a gap. */
+static void adding_gives_the_bits_of_a_product_made_first(void **state) {
+    (void)state;
+    enum { GAP = 5 };
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        for (int way = 0; way < 4; way++) {
+            const int64_t *size = sizes[i], m = size[0], n = size[1], depth = size[2], rows = way & 2 ? n : depth, width = way & 2 ? depth : n;
+            float *a = numbers(m * depth), *b = numbers(rows * width), *gapped = numbers(rows * (width + GAP));
+            float *first = numbers(m * n), *sum = numbers(m * n);
+            for (int64_t r = 0; r < rows; r++) memcpy(gapped + r * (width + GAP), b + r * width, (size_t)width * sizeof *b);
+            Gemm g = product(size, way, a, b, first);
+            gemm_f32(&g, NULL);
+            for (int64_t e = 0; e < m * n; e++) first[e] += sum[e];
+            g.b = gapped;
+            g.b_stride = width + GAP;
+            g.c = sum;
+            g.adds = true;
+            if (gemm_f32_adds(&g)) {
+                gemm_f32(&g, NULL);
+                assert_memory_equal(sum, first, (size_t)(m * n) * sizeof *sum);
+            }
+            free(a);
+            free(b);
+            free(gapped);
+            free(first);
+            free(sum);
+        }
+    }
 }
 
 /* bfloat16, by the processor's own products or in float: rounded once, at the end. */
@@ -164,6 +195,7 @@ static void thin_products_are_refused_where_they_do_not_pay(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_agrees_with_plain_c),
+        cmocka_unit_test(adding_gives_the_bits_of_a_product_made_first),
         cmocka_unit_test(products_of_bfloat16_are_rounded_once),
         cmocka_unit_test(doubles_and_complex_numbers_agree_with_plain_c),
         cmocka_unit_test(thin_products_are_refused_where_they_do_not_pay),
