@@ -143,7 +143,6 @@ static Error *parse_strings(Bundle *b, const BundleEntry *e, const char *data, T
         if (!wire_varint(&r, &len) || len > size) return damaged(b, e, "the lengths of strings are damaged");
         uint32_t len32 = (uint32_t)len;
         crc = len <= UINT32_MAX ? crc32c(crc, &len32, 4) : crc32c(crc, &len, 8);
-        tensor_str(t)[i].len = (size_t)len; /* the characters follow below */
         total += len;
         if (total > size) return damaged(b, e, "the lengths of strings are damaged");
     }
@@ -155,10 +154,10 @@ static Error *parse_strings(Bundle *b, const BundleEntry *e, const char *data, T
     crc = crc32c(crc, r.at, 4);
     const char *at = (const char *)r.at + 4;
     if (crc32c_mask(crc32c(crc, at, (size_t)total)) != e->masked_crc) return damaged(b, e, "checksum does not match");
-    for (int64_t i = 0; i < t->count; i++) {
-        TString *s = &tensor_str(t)[i];
-        size_t len = s->len;
-        tstring_set(s, (Str){at, len});
+    WireReader lengths = wire_reader((Str){data, size}); /* once more */
+    uint64_t len;
+    for (int64_t i = 0; i < t->count && wire_varint(&lengths, &len); i++) {
+        tstring_set(&tensor_str(t)[i], (Str){at, (size_t)len});
         at += len;
     }
     return NULL;
@@ -210,9 +209,6 @@ static Error *read_whole(Bundle *b, const BundleEntry *e, Tensor **out) {
     else if (!err)
         err = error_unimplemented("Checkpoint %s holds a tensor of type %s", b->prefix, dtype_name(e->dtype));
     if (err) {
-        if (t && e->dtype == DT_STRING) /* lengths without characters are no strings */
-            for (int64_t i = 0; i < t->count; i++)
-                if (!tensor_str(t)[i].ptr) tensor_str(t)[i].len = 0;
         tensor_unref(t);
         return err;
     }

@@ -75,7 +75,7 @@ static Error *put_strings(BundleWriter *w, const Tensor *t) {
     StrBuf lengths = {0};
     uint32_t crc = 0;
     for (int64_t i = 0; i < t->count; i++) {
-        uint64_t len = tensor_str(t)[i].len;
+        uint64_t len = tstring_str(&tensor_str(t)[i]).len;
         uint32_t len32 = (uint32_t)len;
         wire_put_varint(&lengths, len);
         crc = len <= UINT32_MAX ? crc32c(crc, &len32, 4) : crc32c(crc, &len, 8);

@@ -93,12 +93,12 @@ static void join_loop(const void *param, void *zs, const void *xs, const void *y
     const TString *x = xs, *y = ys;
     TString *z = zs;
     for (int64_t i = 0; i < n; i++) {
-        const TString *a = &x[dx * i], *b = &y[dy * i];
-        size_t len = a->len + b->len;
-        char *text = len ? xmalloc(len) : NULL;
-        if (a->len) memcpy(text, a->ptr, a->len);
-        if (b->len) memcpy(text + a->len, b->ptr, b->len);
-        tstring_take(&z[i], text, len);
+        const Str a = tstring_str(&x[dx * i]), b = tstring_str(&y[dy * i]);
+        TString both = {0};
+        char *text = tstring_room(&both, a.len + b.len);
+        memcpy(text, a.ptr, a.len);
+        memcpy(text + a.len, b.ptr, b.len);
+        tstring_move(&z[i], &both);
     }
 }
 static Error *add_string(KernelContext *k) {

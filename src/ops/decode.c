@@ -63,12 +63,12 @@ static Error *raw_output(KernelContext *k, size_t bytes, Tensor **out) {
 
 static Error *run_raw(KernelContext *k) {
     const Tensor *in = k->in[0];
-    size_t size = dtype_size(kernel_output_type(k, 0)), bytes = in->count ? tensor_str(in)[0].len : 0;
+    size_t size = dtype_size(kernel_output_type(k, 0)), bytes = in->count ? tstring_str(tensor_str(in)).len : 0;
     for (int64_t i = 1; i < in->count; i++)
-        if (tensor_str(in)[i].len != bytes)
+        if (tstring_str(&tensor_str(in)[i]).len != bytes)
             return error_invalid(
                 "DecodeRaw requires input strings to all be the same size, but element %lld has size %zu != %zu",
-                (long long)i, bytes, tensor_str(in)[i].len); /* in TensorFlow's order */
+                (long long)i, bytes, tstring_str(&tensor_str(in)[i]).len); /* in TensorFlow's order */
     if (bytes % size)
         return error_invalid("Input to DecodeRaw has length %zu that is not a multiple of %zu, the size of %s", bytes,
                              size, dtype_name(kernel_output_type(k, 0)));
@@ -76,7 +76,7 @@ static Error *run_raw(KernelContext *k) {
     Error *err = raw_output(k, bytes, &out);
     if (err || !out) return err;
     for (int64_t i = 0; i < in->count; i++)
-        if (bytes) memcpy((char *)out->data + (size_t)i * bytes, tensor_str(in)[i].ptr, bytes);
+        if (bytes) memcpy((char *)out->data + (size_t)i * bytes, tstring_str(&tensor_str(in)[i]).ptr, bytes);
     if (!*(bool *)k->state) swap_bytes(out);
     tensor_normalize_bools(out);
     return NULL;

@@ -166,7 +166,7 @@ static Error *truth(const Tensor *t, bool *out) {
         case DT_INT8: *out = tensor_u8(t)[0] != 0; return NULL;
         case DT_INT16:
         case DT_UINT16: *out = ((int16_t *)t->data)[0] != 0; return NULL;
-        case DT_STRING: *out = tensor_str(t)[0].len != 0; return NULL;
+        case DT_STRING: *out = tstring_str(tensor_str(t)).len != 0; return NULL;
         default: return error_invalid("%s cannot be converted to a boolean", dtype_name(t->dtype));
     }
 }

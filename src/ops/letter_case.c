@@ -31,9 +31,10 @@ static Error *init_case(const Node *node, void *state) {
 
 static void change_bytes(bool upper, TString *to, Str from) {
     char first = upper ? 'a' : 'A', last = upper ? 'z' : 'Z';
-    tstring_set(to, from);
-    for (size_t c = 0; c < to->len; c++)
-        if (to->ptr[c] >= first && to->ptr[c] <= last) to->ptr[c] ^= 0x20;
+    TString changed = {0};
+    char *text = tstring_room(&changed, from.len);
+    for (size_t c = 0; c < from.len; c++) text[c] = (char)(from.ptr[c] >= first && from.ptr[c] <= last ? from.ptr[c] ^ 0x20 : from.ptr[c]);
+    tstring_move(to, &changed);
 }
 
 enum { MOST_UNITS_A_LETTER = 3 }; /* one unit of UTF-16 becomes at most that many, and each of them 3 bytes of UTF-8 */

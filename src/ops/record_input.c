@@ -57,7 +57,7 @@ static Error *record_init(const Node *node, void *state) {
 static void record_clear(void *state) {
     RecordState *st = state;
     record_reader_close(st->reader);
-    for (size_t i = 0; i < st->count; i++) free(st->buffer[i].ptr);
+    for (size_t i = 0; i < st->count; i++) tstring_clear(&st->buffer[i]);
     free(st->buffer);
     free(st->pattern);
     path_list_clear(&st->files);
@@ -129,7 +129,7 @@ static Error *draw_batch(RecordState *st, Tensor *z) {
         err = fill_buffer(st, (size_t)st->buffer_size);
         if (err) break;
         size_t at = draw_below(st, st->count);
-        tstring_take(&tensor_str(z)[i], st->buffer[at].ptr, st->buffer[at].len);
+        tstring_move(&tensor_str(z)[i], &st->buffer[at]);
         st->buffer[at] = st->buffer[--st->count];
     }
     return err;

@@ -53,7 +53,7 @@ static Error *words_read(const Tensor *file, const char *name, int64_t limit, Wo
     InputStream *in = NULL;
     bool more = true;
     if (file->shape.rank != 0) return error_invalid("%s should be a single string, but got %s", name, shape_text(&file->shape).text);
-    if (tensor_str(file)[0].len == 0) return error_invalid("new vocab filename cannot be empty.");
+    if (tstring_str(tensor_str(file)).len == 0) return error_invalid("new vocab filename cannot be empty.");
     char *path = str_dup(tstring_str(tensor_str(file)));
     w->arena = arena_new();
     Error *err = input_stream_open(&file_system_local, path, COMPRESSION_NONE, &in);

@@ -49,7 +49,7 @@ static Tensor *value_of(Folder *f, Output o) {
 
 static size_t size_of(const Tensor *t) {
     size_t size = tensor_bytes(t);
-    for (int64_t i = 0; t->dtype == DT_STRING && i < t->count; i++) size += tensor_str(t)[i].len;
+    for (int64_t i = 0; t->dtype == DT_STRING && i < t->count; i++) size += tstring_str(&tensor_str(t)[i]).len;
     return size;
 }
 

@@ -123,7 +123,8 @@ static Error *parse_string(Parser *p) {
     }
     p->strings = vec_reserve(p->strings, &p->string_capacity, (size_t)p->count + 1, sizeof *p->strings);
     size_t len = text.len;
-    p->strings[p->count] = (TString){strbuf_detach(&text), len};
+    p->strings[p->count] = (TString){0};
+    tstring_take(&p->strings[p->count], strbuf_detach(&text), len);
     return NULL;
 }
 
@@ -271,7 +272,7 @@ Error *json_parse_tensor(Str text, DataType dtype, Tensor **out) {
     skip_space(&p);
     if (!err && p.at < p.end) err = wrong(&p, "unexpected text");
     if (!err) err = make_tensor(&p, out);
-    for (int64_t i = 0; i < p.count && p.strings; i++) free(p.strings[i].ptr);
+    for (int64_t i = 0; i < p.count && p.strings; i++) tstring_clear(&p.strings[i]);
     free(p.strings);
     strbuf_clear(&p.plain);
     return err;

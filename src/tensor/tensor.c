@@ -35,15 +35,38 @@ void resource_handle_unref(ResourceHandle *h) {
     free(h);
 }
 
+void tstring_clear(TString *s) {
+    if (!s->near.mark) free(s->far.ptr);
+    *s = (TString){0};
+}
+
+char *tstring_room(TString *s, size_t len) {
+    tstring_clear(s);
+    if (len > TSTRING_NEAR) {
+        s->far.len = len;
+        return s->far.ptr = xmalloc(len);
+    }
+    if (len) s->near.mark = (uint8_t)(TSTRING_IS_NEAR | len);
+    return s->near.bytes;
+}
+
 void tstring_set(TString *s, Str value) {
-    char *copy = value.len ? xstrndup(value.ptr, value.len) : NULL;
-    tstring_take(s, copy, value.len);
+    TString new = {0};
+    char *room = tstring_room(&new, value.len);
+    if (value.len) memcpy(room, value.ptr, value.len);
+    tstring_move(s, &new);
 }
 
 void tstring_take(TString *s, char *malloced, size_t len) {
-    free(s->ptr);
-    s->ptr = malloced;
-    s->len = len;
+    tstring_clear(s);
+    s->far.ptr = malloced;
+    s->far.len = len;
+}
+
+void tstring_move(TString *to, TString *from) {
+    tstring_clear(to);
+    *to = *from;
+    *from = (TString){0};
 }
 
 void variant_set(Variant *v, Variant value) {
@@ -58,7 +81,15 @@ void elements_copy(DataType dtype, void *to, const void *from, int64_t n) {
         memcpy(to, from, (size_t)n * dtype_size(dtype));
     } else if (dtype == DT_STRING) {
         const TString *src = from;
-        for (int64_t i = 0; i < n; i++) tstring_set((TString *)to + i, tstring_str(src + i));
+        TString *dst = to;
+        for (int64_t i = 0; i < n; i++) {
+            if (!src[i].near.mark) {
+                tstring_set(&dst[i], tstring_str(&src[i]));
+            } else if (dst != src) {
+                tstring_clear(&dst[i]);
+                dst[i] = src[i];
+            }
+        }
     } else if (dtype == DT_RESOURCE) {
         ResourceHandle *const *src = from;
         ResourceHandle **dst = to;
@@ -76,7 +107,7 @@ void elements_copy(DataType dtype, void *to, const void *from, int64_t n) {
 static void destroy_elements(Buffer *b) {
     if (dtype_is_plain(b->dtype)) return;
     for (int64_t i = 0; i < b->count; i++) {
-        if (b->dtype == DT_STRING) free(((TString *)b->data)[i].ptr);
+        if (b->dtype == DT_STRING) tstring_clear((TString *)b->data + i);
         if (b->dtype == DT_RESOURCE) resource_handle_unref(((ResourceHandle **)b->data)[i]);
         if (b->dtype == DT_VARIANT) variant_set((Variant *)b->data + i, (Variant){0});
     }
@@ -236,6 +267,7 @@ Tensor *tensor_scalar_bool(bool v) {
 }
 
 Tensor *tensor_scalar_str(Str v) {
-    TString s = {v.len ? xstrndup(v.ptr, v.len) : NULL, v.len};
+    TString s = {0};
+    tstring_set(&s, v);
     return scalar(DT_STRING, &s);
 }

@@ -21,11 +21,20 @@ typedef struct Buffer {
     void *owner;
 } Buffer;
 
-/* An element of a DT_STRING tensor: a malloced copy, not 0-terminated; {NULL, 0} is the empty string. */
-typedef struct TString {
-    char *ptr;
-    size_t len;
+/* An element of a DT_STRING tensor, not 0-terminated: a malloced copy, or, of a few bytes, the bytes themselves. Zeros are the empty string.
+ * It may be moved in memory; what tstring_str told is then no more. */
+enum { TSTRING_NEAR = 15, TSTRING_IS_NEAR = 0x80 };
+typedef union TString {
+    struct {
+        char *ptr;
+        size_t len;
+    } far;
+    struct {
+        char bytes[TSTRING_NEAR];
+        uint8_t mark; /* the highest byte of far.len, which no length reaches: TSTRING_IS_NEAR and the length, or 0 */
+    } near;
 } TString;
+_Static_assert(sizeof(TString) == 16 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "where the mark is");
 
 /* What a DT_RESOURCE element points to: the name of something that lives on one device. Immutable, shared. */
 typedef struct ResourceHandle {
@@ -103,9 +112,16 @@ static inline TString *tensor_str(const Tensor *t) { return (TString *)t->data; 
 static inline ResourceHandle **tensor_handles(const Tensor *t) { return (ResourceHandle **)t->data; }
 static inline Variant *tensor_variants(const Tensor *t) { return (Variant *)t->data; }
 
-static inline Str tstring_str(const TString *s) { return (Str){s->ptr ? s->ptr : "", s->len}; }
-void tstring_set(TString *s, Str value); /* frees what was there */
+static inline Str tstring_str(const TString *s) {
+    if (s->near.mark) return (Str){s->near.bytes, s->near.mark & ~TSTRING_IS_NEAR};
+    return (Str){s->far.ptr ? s->far.ptr : "", s->far.len};
+}
+/* These free what was there. */
+void tstring_set(TString *s, Str value); /* value may lie in s */
+char *tstring_room(TString *s, size_t len); /* so many bytes to be written */
 void tstring_take(TString *s, char *malloced, size_t len);
+void tstring_move(TString *to, TString *from); /* leaves `from` empty */
+void tstring_clear(TString *s);
 void variant_set(Variant *v, Variant value); /* unrefs what was there, refs the new one */
 
 /* Copies `n` elements of any dtype between tensors' memory, strings and references included. */

@@ -143,7 +143,7 @@ static const char *read_tensor(EventRun *run, Str bytes, Str plugin, EventPoint 
     } else if (strings && str_is(plugin, "audio")) {
         kind = "audio";
         p->items = t->shape.rank == 2 ? t->shape.dims[0] : t->count;
-        for (int64_t i = 0; i < t->count; i++) p->bytes += (int64_t)tensor_str(t)[i].len;
+        for (int64_t i = 0; i < t->count; i++) p->bytes += (int64_t)tstring_str(&tensor_str(t)[i]).len;
     } else if (strings && (str_is(plugin, "text") || !plugin.len)) {
         kind = "text";
         p->text = text_of(run->arena, t);

@@ -88,7 +88,7 @@ static void values_come_back(void **state) {
     tensor_unref(t);
     assert_null(bundle_read(b, STR("strings"), &t));
     assert_true(str_eq(tstring_str(&tensor_str(t)[2]), STR("x\0y")));
-    assert_int_equal(tensor_str(t)[1].len, 0);
+    assert_int_equal(tstring_str(&tensor_str(t)[1]).len, 0);
     tensor_unref(t);
     err = bundle_read(b, STR("zz"), &t);
     assert_int_equal(err->code, CODE_NOT_FOUND);

@@ -146,6 +146,34 @@ static void borrowed_memory_is_released_with_the_last_reference(void **state) {
     tensor_unref(copy);
 }
 
+static void strings_of_any_length_are_kept_and_moved(void **state) {
+    (void)state;
+    char bytes[64];
+    for (int i = 0; i < 64; i++) bytes[i] = (char)(200 + i);
+    TString a = {0}, b = {0};
+    for (size_t len = 0; len <= sizeof bytes; len++) {
+        const Str whole = {bytes, len};
+        tstring_set(&a, whole);
+        tstring_move(&b, &a);
+        assert_int_equal(tstring_str(&a).len, 0);
+        assert_true(str_eq(tstring_str(&b), whole));
+        for (size_t cut = 0; cut <= len; cut += 7) { /* of a part of itself */
+            tstring_set(&a, whole);
+            tstring_set(&a, str_slice(tstring_str(&a), cut, len));
+            assert_true(str_eq(tstring_str(&a), str_slice(whole, cut, len)));
+        }
+        memcpy(tstring_room(&a, len), bytes, len);
+        assert_true(str_eq(tstring_str(&a), whole));
+        elements_copy(DT_STRING, &b, &a, 1);
+        tstring_clear(&a);
+        assert_true(str_eq(tstring_str(&b), whole));
+        if (len) tstring_take(&a, memcpy(malloc(len), bytes, len), len);
+        assert_true(str_eq(tstring_str(&a), whole));
+    }
+    tstring_clear(&a);
+    tstring_clear(&b);
+}
+
 static void strings_and_handles_are_copied_and_freed(void **state) {
     (void)state;
     Shape shape = shape_vector(3);
@@ -158,7 +186,7 @@ static void strings_and_handles_are_copied_and_freed(void **state) {
     expect_ok(tensor_copy(t, &copy));
     tensor_unref(t);
     expect_str(tstring_str(&tensor_str(copy)[0]), "again");
-    assert_int_equal(tensor_str(copy)[1].len, 3);
+    assert_int_equal(tstring_str(&tensor_str(copy)[1]).len, 3);
     tensor_unref(copy);
     expect_ok(tensor_new(DT_RESOURCE, &shape, &t));
     tensor_handles(t)[1] = resource_handle_new(STR("/d"), STR("c"), STR("n"), STR("t"));
@@ -179,6 +207,7 @@ int main(void) {
         cmocka_unit_test(dtypes_have_names_and_sizes), cmocka_unit_test(shapes_count_and_print), cmocka_unit_test(shapes_that_are_too_large_are_refused),
         cmocka_unit_test(shapes_survive_the_wire), cmocka_unit_test(tensors_that_no_machine_holds_are_refused),
         cmocka_unit_test(an_alias_shares_memory_and_nobody_is_unique), cmocka_unit_test(borrowed_memory_is_released_with_the_last_reference),
+        cmocka_unit_test(strings_of_any_length_are_kept_and_moved),
         cmocka_unit_test(strings_and_handles_are_copied_and_freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,7 +107,7 @@ static double element_bytes(Tensor *const *element, int count) {
             sum += (double)tensor_bytes(element[i]);
             continue;
         }
-        for (int64_t j = 0; j < element[i]->count; j++) sum += 24 + (double)tensor_str(element[i])[j].len;
+        for (int64_t j = 0; j < element[i]->count; j++) sum += 24 + (double)tstring_str(&tensor_str(element[i])[j]).len;
     }
     return sum;
 }
