@@ -82,12 +82,14 @@ typedef struct RowTable {
     int64_t count;
     int64_t *slots; /* position + 1; 0: free */
     uint64_t mask;
+    int id_size; /* of rows that are one int32 or int64, as ids of embeddings are: found without a look at the type of each; else 0 */
 } RowTable;
 
 static bool table_init(RowTable *t, DataType type, int64_t width, int64_t most) {
     uint64_t size = 16;
     while (size < (uint64_t)most * 2) size *= 2;
     *t = (RowTable){.type = type, .width = width, .mask = size - 1};
+    if (width == 1 && (type == DT_INT32 || type == DT_INT64)) t->id_size = (int)dtype_size(type);
     t->rows = try_alloc((size_t)(most + 1) * sizeof *t->rows);
     t->slots = try_alloc(size * sizeof *t->slots);
     if (t->slots) memset(t->slots, 0, size * sizeof *t->slots);
@@ -99,8 +101,19 @@ static void table_clear(RowTable *t) {
     free(t->slots);
 }
 
+static int64_t id_at(const RowTable *t, const char *row) {
+    return t->id_size == 4 ? *(const int32_t *)row : *(const int64_t *)row;
+}
+
 /* The slot where the row is, or where it would go. */
-static int64_t *table_slot(const RowTable *t, const char *row) {
+static inline int64_t *id_slot(const RowTable *t, const char *row) {
+    const int64_t id = id_at(t, row);
+    for (uint64_t at = mix(0, (uint64_t)id) & t->mask;; at = (at + 1) & t->mask) {
+        int64_t *slot = &t->slots[at];
+        if (*slot == 0 || id_at(t, t->rows[*slot - 1]) == id) return slot;
+    }
+}
+static int64_t *row_slot(const RowTable *t, const char *row) {
     size_t size = dtype_size(t->type);
     uint64_t h = 0;
     for (int64_t i = 0; i < t->width; i++) h = mix(h, element_hash(t->type, row + (size_t)i * size));
@@ -113,6 +126,9 @@ static int64_t *table_slot(const RowTable *t, const char *row) {
         if (equal) return slot;
     }
 }
+static inline int64_t *table_slot(const RowTable *t, const char *row) {
+    return t->id_size ? id_slot(t, row) : row_slot(t, row);
+}
 
 /* The position of the row, which is added when new. */
 static int64_t table_put(RowTable *t, const char *row) {
@@ -122,27 +138,6 @@ static int64_t table_put(RowTable *t, const char *row) {
         *slot = t->count;
     }
     return *slot - 1;
-}
-
-/* The same for one integer a row, as ids of embeddings are, without a look at the type for each. */
-static void put_ids(RowTable *t, const Tensor *ids, Tensor *idx) {
-    const bool is_short = dtype_size(ids->dtype) == 4;
-    for (int64_t i = 0; i < ids->count; i++) {
-        const int64_t id = is_short ? tensor_i32(ids)[i] : tensor_i64(ids)[i];
-        const uint64_t hash = mix(0, (uint64_t)id);
-        for (uint64_t at = hash & t->mask;; at = (at + 1) & t->mask) {
-            int64_t *slot = &t->slots[at];
-            if (*slot == 0) {
-                t->rows[t->count++] = (const char *)ids->data + (size_t)i * (is_short ? 4 : 8);
-                *slot = t->count;
-            } else {
-                const char *seen = t->rows[*slot - 1];
-                if ((is_short ? *(const int32_t *)seen : *(const int64_t *)seen) != id) continue;
-            }
-            index_put(idx, i, *slot - 1);
-            break;
-        }
-    }
 }
 
 static Error *out_of_memory(int64_t n) {
@@ -163,17 +158,15 @@ static Error *unique_rows(KernelContext *k, const Tensor *in, const Shape *shape
     Shape vector = shape_vector(n);
     Tensor *idx = kernel_output(k, 1, &vector);
     if (!idx) goto out;
-    const bool is_ids = width == 1 && (in->dtype == DT_INT32 || in->dtype == DT_INT64);
-    if (is_ids) put_ids(&table, in, idx);
-    for (int64_t i = 0; i < n && !is_ids; i++)
+    for (int64_t i = 0; i < n; i++)
         index_put(idx, i, table_put(&table, (const char *)in->data + (size_t)i * row_bytes));
     Shape out_shape = *shape;
     out_shape.dims[axis] = table.count;
     Tensor *out = kernel_output(k, 0, &out_shape);
     if (!out) goto out;
     int64_t outer = shape_prod(shape, 0, axis), inner = width / (outer > 0 ? outer : 1);
-    for (int64_t i = 0; i < table.count && is_ids; i++) memcpy((char *)out->data + (size_t)i * kind.size, table.rows[i], kind.size);
-    for (int64_t i = 0; i < table.count && width > 0 && !is_ids; i++) {
+    for (int64_t i = 0; i < table.count && width == 1; i++) copy_elements(kind, (char *)out->data + (size_t)i * kind.size, table.rows[i], 1);
+    for (int64_t i = 0; i < table.count && width > 1; i++) {
         StridedCopy c = {0};
         copy_add_dim(&c, outer, table.count * inner, inner);
         copy_add_dim(&c, inner, 1, 1);
