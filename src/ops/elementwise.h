@@ -87,6 +87,13 @@ static inline void by_vectors_bf16(VectorFn *f, DoubleVectorFn *wide, uint16_t *
     }                                                                                                        \
     static inline C NAME(op##_of)(C x)
 
+/* The same for a function of arrays of doubles (DoubleVectorFn), whatever the type. */
+#define UNARY_WIDE(op, f)                                                                                    \
+    CPU_LOOP(NAME(op##_loop), UNARY_PARAMS, UNARY_ARGS, (void)param; NAME(map_wide)(z, x, n, f))             \
+    static Error *NAME(op)(KernelContext * k) {                                                              \
+        return unary_run(k, NAME(op##_loop));                                                                \
+    }
+
 /* The same with two arguments, x and y; `run` is one of the functions above. Needs ops/zip.inc. */
 #define BINARY(op, run)                                                                                                 \
     static inline C NAME(op##_of)(C x, C y);                                                                            \
