@@ -244,6 +244,13 @@ static Error *sample_box(KernelContext *k) {
     Rectangle *objects = NULL, crop = {0};
     int64_t count = 0;
     float cover = 0;
+    if (st->stateless && (k->in[3]->shape.rank != 1 || k->in[3]->count != 2)) {
+        return error_invalid("seed must have shape [2], not %s", shape_text(&k->in[3]->shape).text);
+    }
+    /* A call that fails below has used up its numbers. */
+    Philox random = st->stateless
+                        ? philox_from_stateless((uint64_t)index_at(k->in[3], 0), (uint64_t)index_at(k->in[3], 1))
+                        : random_state_reserve(&st->random, (uint64_t)st->attempts);
     if (size->shape.rank != 1) {
         return error_invalid("image_size must be 1-dimensional%s", shape_text(&size->shape).text);
     }
@@ -251,16 +258,10 @@ static Error *sample_box(KernelContext *k) {
     const int64_t high = index_at(size, 0), wide = index_at(size, 1);
     if (high < 0 || high >= INT32_MAX) return error_invalid("image height cannot be >= int32 max");
     if (wide < 0 || wide >= INT32_MAX) return error_invalid("image width cannot be >= int32 max");
-    if (st->stateless && (k->in[3]->shape.rank != 1 || k->in[3]->count != 2)) {
-        return error_invalid("seed must have shape [2], not %s", shape_text(&k->in[3]->shape).text);
-    }
     const int width = (int)wide, height = (int)high;
     Error *err = read_cover(k, st, &cover);
     if (!err) err = read_objects(k, st, width, height, &objects, &count);
     if (err) return err;
-    Philox random = st->stateless
-                        ? philox_from_stateless((uint64_t)index_at(k->in[3], 0), (uint64_t)index_at(k->in[3], 1))
-                        : random_state_reserve(&st->random, (uint64_t)st->attempts);
     PhiloxStream stream = philox_stream(random);
     bool found = false;
     for (int64_t i = 0; i < st->attempts && i < MAX_ATTEMPTS && !found; i++) {

@@ -100,3 +100,23 @@ def test_a_generator_on_a_task_gives_tensorflows_numbers(start_cluster):
     for i, (g, w) in enumerate(zip(got, want)):
         np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6, err_msg=str(i))
     assert len(set(entropy)) == 4 and entropy.dtype == np.uint64
+
+
+def boxes_between_failures(target):
+    """Crops drawn at random; the steps between them fail after their op took its numbers."""
+    with tf.Graph().as_default() as g:
+        size = tf.placeholder(tf.int32)
+        crop = tf.image.sample_distorted_bounding_box(size, [[[0.0, 0, 1, 1]]], seed=1, seed2=2, min_object_covered=0.1, max_attempts=5)
+    with training.session(target, g) as s:
+        drawn = []
+        for dims in ([40, 50, 1], [40, 50], [40, 50, 1], [[40, 50, 1]], [40, -1, 1], [40, 50, 1]):
+            try:
+                drawn.append(s.run(crop.begin, {size: dims}))
+            except tf.errors.InvalidArgumentError:
+                drawn.append([])
+    return drawn
+
+
+def test_a_call_that_fails_has_used_up_its_numbers(start_cluster):
+    got, want = boxes_between_failures(start_cluster({"worker": 1}).target()), boxes_between_failures("")
+    np.testing.assert_equal([list(g) for g in got], [list(w) for w in want])
