@@ -187,6 +187,8 @@ def scalar_summary(c):
     yield Call(text(b"loss"), c.values(()))
     yield Call(np.array([b"a", b"b"], object), c.values((2,)))
     yield Call(np.array([b"a", b"b"], object), c.values((3,)))
+    yield Call(np.array([b"a"], object), c.values(()))
+    yield Call(text(b"a"), c.values((1,)))
 
 
 @cases("HistogramSummary", gradient=False)
@@ -222,6 +224,12 @@ def tensor_summary_v2(c):
 def image_summary(c):
     yield Call(text(b"i"), c.values((1, 2, 2, 2)), max_images=1)
     yield Call(text(b"i"), c.values((2, 2)), max_images=1)
+    yield Call(np.array([b"i"], object), c.values((1, 2, 2, 1)), max_images=1)
+    for shape in ((1, 0, 2, 1), (0, 2, 0, 3), (0, 2, 2, 3)):
+        yield Call(text(b"i"), c.values(shape), max_images=1)
+    if c.is_float:
+        for low in (0, -3):
+            yield Call(text(b"i"), c.values((2, 5, 7, 3), low, 5), max_images=2)
 
 
 @cases("AudioSummary", gradient=False)
@@ -234,6 +242,9 @@ def audio_summary(c):
 def audio_summary_v2(c):
     yield Call(text(b"a"), c.values((1, 8, 2), -1, 1, np.float32), np.float32(8000))
     yield Call(text(b"a"), c.values((2, 3), -1, 1, np.float32), np.float32(8000), max_outputs=1)
+    yield Call(np.array([b"a"], object), c.values((2, 3), -1, 1, np.float32), np.float32(8000))
+    for shape in ((2, 0), (1, 0, 2), (2, 3, 0), (2, 0, 0), (0, 3, 0)):
+        yield Call(text(b"a"), np.zeros(shape, np.float32), np.float32(8000))
 
 
 def round_trip(kind, op, **attrs):

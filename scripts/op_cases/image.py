@@ -197,6 +197,7 @@ def nms_overlaps(c):
     yield Call(overlaps, SCORES[:3], I32(3), F32(0.5), F32(0))
     yield Call(overlaps, SCORES[:3].reshape(1, 3), I32(3), F32(0.5), F32(0))
     yield Call(overlaps, SCORES[:2], I32(3), F32(0.5), F32(0))
+    yield Call(overlaps[:, :2], SCORES[:3], I32(3), F32(0.5), F32(0))
     yield Call(overlaps, SCORES[:3], np.array([3], I32), F32(0.5), F32(0))
     yield Call(overlaps, SCORES[:3], I32(3), np.array([0.5], F32), F32(0))
     yield Call(overlaps, SCORES[:3], I32(3), F32(0.5), np.array([0], F32))
@@ -210,6 +211,7 @@ def nms_combined(c):
         yield Call(boxes, scores, I32(2), I32(3), F32(0.5), F32(0.4), **attrs)
     yield Call(boxes * np.array([1, np.nan, 1, 1], F32), scores, I32(2), I32(3), F32(0.5), F32(0.4))
     good = [I32(2), I32(3), F32(0.5), F32(0.4)]
+    yield Call(boxes[:, :, 0], scores, *good)
     for i in range(4):
         yield Call(boxes, scores, *good[:i], np.array([1], good[i].dtype), *good[i + 1:])
         yield Call(boxes, scores, *good[:i], np.array(-1, good[i].dtype), *good[i + 1:])

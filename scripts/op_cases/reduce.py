@@ -213,6 +213,8 @@ def histogram(c):
     yield Call(c.values((4,)), np.array([3, 1], c.T), np.int32(3))
     yield Call(c.values((4,)), np.array([0, 1], c.T), np.int32(0))
     yield Call(c.values((4,)), np.array([0, 1, 2], c.T), np.int32(2))
+    yield Call(c.values((4,)), np.array([[0, 1]], c.T), np.int32(2))
+    yield Call(c.values((4,)), np.array([3, 1], c.T), np.array([2], np.int32))
 
 
 @cases("Bucketize")

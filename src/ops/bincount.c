@@ -233,9 +233,9 @@ static void numbers_at(const Tensor *t, int64_t start, int64_t n, double *to) {
 
 static Error *run_histogram(KernelContext *k) {
     const Tensor *values = k->in[0], *range = k->in[1];
-    if (range->shape.rank != 1 || range->count != 2)
-        return error_invalid("value_range should be a vector of 2 elements.");
-    if (k->in[2]->count != 1) return error_invalid("nbins should be a scalar.");
+    if (range->shape.rank != 1) return error_invalid("value_range should be a vector.");
+    if (range->count != 2) return error_invalid("value_range should be a vector of 2 elements.");
+    if (k->in[2]->shape.rank != 0) return error_invalid("nbins should be a scalar.");
     double low = number_at(range, 0), high = number_at(range, 1);
     int64_t bins = index_at(k->in[2], 0);
     if (!(low < high))

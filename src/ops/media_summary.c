@@ -49,7 +49,7 @@ static Error *init_image(const Node *node, void *state) {
 
 static Error *run_image(KernelContext *k) {
     const ImageState *s = k->state;
-    if (k->in[0]->count != 1) return error_invalid("Tags must be a scalar");
+    if (k->in[0]->shape.rank != 0) return error_invalid("Tags must be a scalar");
     StrBuf summary = {0};
     Error *err = summary_put_images(&summary, tstring_str(tensor_str(k->in[0])), k->in[1], s->max_images, s->bad_color);
     return set_summary(k, &summary, err);
@@ -73,7 +73,7 @@ static Error *init_audio(const Node *node, void *state) {
 
 static Error *audio(KernelContext *k, float rate) {
     const AudioState *s = k->state;
-    if (k->in[0]->count != 1) return error_invalid("Tag must be a scalar");
+    if (k->in[0]->shape.rank != 0) return error_invalid("Tag must be a scalar");
     StrBuf summary = {0};
     Error *err = summary_put_sounds(&summary, tstring_str(tensor_str(k->in[0])), k->in[1], s->max_outputs, rate);
     return set_summary(k, &summary, err);

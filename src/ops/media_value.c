@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/float16.h"
 #include "base/memory.h"
 #include "io/image.h"
 #include "io/wav.h"
@@ -34,8 +35,22 @@ static float real_at(const Tensor *t, int64_t i) {
 
 static bool pixel_is_finite(const Tensor *t, int64_t first, int channels) {
     for (int c = 0; c < channels; c++)
-        if (!isfinite(real_at(t, first + c))) return false;
+        if (!isfinite(number_real(t, first + c))) return false;
     return true;
+}
+
+/* x * scale + offset with each step in the tensor's own type. */
+static double scaled(const Tensor *t, int64_t i, float scale, float offset) {
+    switch (t->dtype) {
+        case DT_DOUBLE:
+            return tensor_f64(t)[i] * (double)scale + (double)offset;
+        case DT_HALF: {
+            uint16_t product = float_to_half(real_at(t, i) * half_to_float(float_to_half(scale)));
+            return (double)half_to_float(float_to_half(half_to_float(product) + offset));
+        }
+        default:
+            return (double)(real_at(t, i) * scale + offset);
+    }
 }
 
 /* Scales to 0..255: the largest value becomes 255; when there are negative ones, 0 becomes 128. */
@@ -55,7 +70,7 @@ static void normalize(const uint8_t *bad_color, const Tensor *t, int64_t first, 
         int64_t at = first + p * channels;
         bool finite = pixel_is_finite(t, at, channels);
         for (int c = 0; c < channels; c++)
-            to[p * channels + c] = finite ? (uint8_t)(real_at(t, at + c) * scale + offset) : bad_color[c];
+            to[p * channels + c] = finite ? (uint8_t)scaled(t, at + c, scale, offset) : bad_color[c];
     }
 }
 
@@ -87,7 +102,12 @@ Error *summary_put_images(StrBuf *summary, Str tag, const Tensor *t, int64_t max
         free(text);
         return err;
     }
-    int64_t count = t->shape.dims[0] < max_images ? t->shape.dims[0] : max_images;
+    const int64_t *d = t->shape.dims;
+    if (d[1] == 0 || d[2] == 0) {
+        return error_invalid("input tensor must have non-zero dims. Found: [%lld, %lld, %lld, %lld].", (long long)d[0],
+                             (long long)d[1], (long long)d[2], (long long)d[3]);
+    }
+    int64_t count = d[0] < max_images ? d[0] : max_images;
     uint8_t *pixels = try_alloc((size_t)shape_prod(&t->shape, 1, 4) + 1);
     if (!pixels) return error_new(CODE_RESOURCE_EXHAUSTED, "Not enough memory for an image");
     Error *err = NULL;
@@ -107,16 +127,18 @@ Error *summary_put_sounds(StrBuf *summary, Str tag, const Tensor *t, int64_t max
     if (rank != 2 && rank != 3) return error_invalid("Tensor must be 3-D or 2-D, got: %s", shape_text(&t->shape).text);
     if (!(rate > 0 && rate < 4e9f)) return error_invalid("sample_rate must be > 0");
     int64_t frames = t->shape.dims[1], channels = rank == 3 ? t->shape.dims[2] : 1;
-    if (channels < 1 || channels > 65535 || frames < 1 || frames > ((int64_t)1 << 30) / channels)
+    int64_t count = t->shape.dims[0] < max_outputs ? t->shape.dims[0] : max_outputs;
+    if (count == 0) return NULL;
+    if (channels == 0) return error_invalid(frames ? "audio is null" : "num_channels must be in (0, 2^16), got: 0");
+    if (channels > 65535 || frames > ((int64_t)1 << 30) / channels)
         return error_invalid("A sound of %lld frames and %lld channels cannot be encoded", (long long)frames,
                              (long long)channels);
-    int64_t count = t->shape.dims[0] < max_outputs ? t->shape.dims[0] : max_outputs;
     for (int64_t i = 0; i < count; i++) {
         StrBuf content = {0}, wav = {0};
         wav_encode(tensor_f32(t) + i * frames * channels, frames, channels, (uint32_t)rate, &wav);
         wire_put_float(&content, 1, rate);
         wire_put_uint(&content, 2, (uint64_t)channels);
-        wire_put_uint(&content, 3, (uint64_t)frames);
+        if (frames) wire_put_uint(&content, 3, (uint64_t)frames);
         wire_put_bytes(&content, 4, strbuf_str(&wav));
         wire_put_bytes(&content, 5, STR("audio/wav"));
         strbuf_clear(&wav);

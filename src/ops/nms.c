@@ -114,7 +114,7 @@ static Error *check_overlaps(KernelContext *k) {
     const Shape *overlaps = &k->in[0]->shape, *scores = &k->in[1]->shape;
     if (overlaps->rank != 2) return error_invalid("overlaps must be 2-D, got shape %s", shape_text(overlaps).text);
     if (overlaps->dims[0] != overlaps->dims[1])
-        return error_invalid("overlaps must be square, got shape %s", shape_text(overlaps).text);
+        return error_invalid("overlaps must be square%s", shape_text(overlaps).text);
     if (scores->rank != 1)
         return error_invalid("scores must be 1-D%s (Shape must be rank 1 but is rank %d)", shape_text(scores).text, scores->rank);
     if (scores->dims[0] != overlaps->dims[0])
@@ -215,7 +215,7 @@ static void combined_range(void *arg, int64_t begin, int64_t end) {
 
 static Error *combined_shape(KernelContext *k, Combined *c) {
     if (c->boxes->shape.rank != 4)
-        return error_invalid("boxes must be 4-D, got shape %s", shape_text(&c->boxes->shape).text);
+        return error_invalid("boxes must be 4-D%s", shape_text(&c->boxes->shape).text);
     if (c->scores->shape.rank != 3)
         return error_invalid("scores must be 3-D, got shape %s", shape_text(&c->scores->shape).text);
     const int64_t *b = c->boxes->shape.dims, *s = c->scores->shape.dims;

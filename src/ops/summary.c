@@ -32,8 +32,7 @@ static Error *set_summary(KernelContext *k, StrBuf *bytes) {
 
 static Error *run_scalar(KernelContext *k) {
     const Tensor *tags = k->in[0], *values = k->in[1];
-    bool both_one = tags->count == 1 && values->count == 1;
-    if (!both_one && !shape_eq(&tags->shape, &values->shape)) {
+    if (!shape_eq(&tags->shape, &values->shape)) {
         char *a = shape_str(&tags->shape), *b = shape_str(&values->shape);
         Error *err = tags->count == 1 ? error_invalid("tags and values are not the same shape: %s != %s (tag '%.*s')", a, b, STR_ARG(tstring_str(tensor_str(tags))))
                                       : error_invalid("tags and values are not the same shape: %s != %s", a, b);
