@@ -1,5 +1,5 @@
-/* proto_source.c: where the descriptors of messages come from: a file, or the attribute itself after "bytes://". "local://", the messages that are linked into the
- * program, has none: Rill links none that a program could mean. */
+/* proto_source.c: where the descriptors of messages come from: a file, the attribute itself after "bytes://", or "local://", the messages that are linked into the
+ * program. */
 #include "ops/proto_source.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static bool read_file(Str path, Schema *out) {
 
 static Error *read_source(Str source, Schema *out) {
     size_t n = sizeof bytes_prefix - 1;
-    if (source.len == 0 || str_eq(source, STR("local://"))) return schema_read((Str){"", 0}, out);
+    if (source.len == 0 || str_eq(source, STR("local://"))) return proto_local_schema(out);
     if (read_file(source, out)) return NULL;
     Error *err = NULL;
     if (source.len >= n && memcmp(source.ptr, bytes_prefix, n) == 0) {

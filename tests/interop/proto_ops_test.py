@@ -43,3 +43,27 @@ def test_descriptors_that_are_not_there_are_an_error(rill, reference, graph, sou
             session.run(fetch)
         messages.append(failed.value.message.split("\n")[0])
     assert messages[0] == messages[1]
+
+
+def test_tensorflows_own_messages_need_no_descriptors(rill, reference, graph):
+    def feature(**lists):
+        return tf.train.Feature(**{kind: getattr(tf.train, kind.title().replace("_", ""))(value=value) for kind, value in lists.items()})
+
+    example = tf.train.Example(features=tf.train.Features(feature={"a": feature(int64_list=[3, -4]), "b": feature(float_list=[1.5]), "c": feature(bytes_list=[b"x"])}))
+    tensors = [tf.make_tensor_proto(v).SerializeToString() for v in (np.float32([1.5, 2]), np.int64([7]), ["a", "bb"], np.float64(3))]
+    features = tf.io.decode_proto(example.SerializeToString(deterministic=True), "tensorflow.Example", ["features"], [tf.string])[1][0][0]
+    entries = tf.io.decode_proto(features, "tensorflow.Features", ["feature"], [tf.string])[1][0]
+    entry = tf.io.decode_proto(entries, "tensorflow.Features.FeatureEntry", ["key", "value"], [tf.string, tf.string])
+    lists = tf.io.decode_proto(tf.squeeze(entry[1][1], -1), "tensorflow.Feature", ["int64_list", "float_list", "bytes_list"], [tf.string] * 3)
+    longs = tf.io.decode_proto(lists[1][0][0], "tensorflow.Int64List", ["value"], [tf.int64])
+    parts = tf.io.decode_proto(tensors, "tensorflow.TensorProto", ["dtype", "tensor_shape", "float_val", "string_val", "tensor_content"], [tf.int32, tf.string, tf.float32, tf.string, tf.string])
+    text = tf.io.decode_proto(["dtype: DT_STRING float_val: 3"], "tensorflow.TensorProto", ["dtype", "float_val"], [tf.int32, tf.float32], message_format="text")
+    encoded = tf.io.encode_proto([[2, 1]], [np.array([[1, 2]], np.float32), np.array([[True]])], ["float_val", "bool_val"], "tensorflow.TensorProto")
+    fetches = tf.nest.flatten([entry, lists, longs, parts, text, encoded])
+    results = []
+    for target in (reference, rill):
+        with tf.Session(target) as session:
+            results.append(session.run(fetches))
+    for want, got in zip(*results):
+        np.testing.assert_array_equal(got, want)
+    assert results[1][fetches.index(longs[1][0])].tolist() == [[3, -4]]
