@@ -102,6 +102,11 @@ def segment_ids(c):
     return c.type("Tindices")
 
 
+def not_numbers(c):
+    nan = np.nan
+    return np.array([1, nan, 2, nan, 1, 2, 1, 2, nan, nan, nan, nan, nan], c.T)
+
+
 @cases("SegmentSum SegmentMean SegmentProd SegmentMin SegmentMax")
 def segment(c):
     i = segment_ids(c)
@@ -109,6 +114,8 @@ def segment(c):
                    ((3,), [0, 1])):
         yield Call(c.values(s, 1, 4), np.array(ids, i))
     yield Call(c.values((2,)), np.array([[0], [1]], i))
+    if c.op in ("SegmentMin", "SegmentMax") and c.is_float:
+        yield Call(not_numbers(c), np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4], i), grad=False)
 
 
 @cases("UnsortedSegmentSum UnsortedSegmentProd UnsortedSegmentMin UnsortedSegmentMax")
@@ -118,6 +125,8 @@ def unsorted_segment(c):
     for s, ids, k in (((5, 2), [2, 0, 1, 0, 2], 3), ((4,), [0, 2, -1, 0], 4), ((2, 2), [[0, 1], [1, 3]], 4), ((0, 2), [], 2), ((3,), [0, 0, 0], 0),
                       ((3,), [0, 1, 3], 3), ((3,), [0, 1], 3), ((2, 3), [0, 1], -1)):
         yield Call(c.values(s, 1, 4), np.array(ids, i), n(k))
+    if c.op in ("UnsortedSegmentMin", "UnsortedSegmentMax") and c.is_float:
+        yield Call(not_numbers(c), np.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4], i), n(6), grad=False)
 
 
 @cases("SparseSegmentSum SparseSegmentMean SparseSegmentSqrtN")

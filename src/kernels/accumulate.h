@@ -7,6 +7,7 @@ typedef void RowFn(void *to, const void *from, int64_t n);
 /* Integers wrap; division by an integer zero gives zero. Members that make no sense for a type are NULL. */
 typedef struct RowMath {
     RowFn *add, *sub, *mul, *div, *min, *max;
+    RowFn *later_min, *later_max; /* of equal numbers, and where one is NaN, that of `from` */
     void (*divide)(void *to, double divisor, int64_t n); /* each element by one number */
     const void *zero, *one, *lowest, *highest;           /* one element each; lowest and highest are finite */
 } RowMath;

@@ -137,6 +137,7 @@ double special_zeta(double x, double q) {
         if (q == floor(q)) return x == floor(x) && fmod(x, 2) == 0 ? INFINITY : NAN;
         if (x != floor(x) || q < -1e7) return NAN;
     }
+    if (isinf(q)) return 0;
     double sum = pow(q, -x), a = q, b = 0;
     for (int i = 0; i < 9 || a <= 9; i++) {
         a += 1;

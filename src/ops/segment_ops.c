@@ -125,9 +125,9 @@ static RowFn *row_fn(const RowMath *m, SegmentKind kind) {
         case SEGMENT_PROD:
             return m->mul;
         case SEGMENT_MAX:
-            return m->max;
+            return m->later_max;
         case SEGMENT_MIN:
-            return m->min;
+            return m->later_min;
         default:
             return m->add;
     }
