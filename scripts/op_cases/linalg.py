@@ -264,6 +264,7 @@ def misfits(P_):
     yield "tri_r", "MatrixTriangularSolve", dict(matrix=P_(np.eye(2)), rhs=P_(np.ones((3, 1))))
     yield "tri_b", "MatrixTriangularSolve", dict(matrix=P_(np.ones((2, 2, 2))), rhs=P_(np.ones((3, 2, 1))))
     yield "tri_v", "MatrixTriangularSolve", dict(matrix=P_(np.eye(2)), rhs=P_(np.ones(2)))
+    yield "tri_nsv", "MatrixTriangularSolve", dict(matrix=P_(np.ones((2, 3))), rhs=P_(np.ones(2)))
     yield "ls_r", "MatrixSolveLs", dict(matrix=P_(np.ones((3, 2))), rhs=P_(np.ones((2, 1))), l2_regularizer=P_(0.1, np.float64))
     yield "ls_l2", "MatrixSolveLs", dict(matrix=P_(np.ones((3, 2))), rhs=P_(np.ones((3, 1))), l2_regularizer=P_([0.1], np.float64))
     yield "ls_neg", "MatrixSolveLs", dict(matrix=P_(np.ones((3, 2))), rhs=P_(np.ones((3, 1))), l2_regularizer=P_(-0.1, np.float64))

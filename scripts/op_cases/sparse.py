@@ -381,3 +381,56 @@ def misfits(I, V):
          "SparseDenseCwiseAdd SparseDenseCwiseDiv SparseSparseMaximum SparseSparseMinimum SparseSlice SparseSliceGrad SparseSplit SparseReorder SparseToSparseSetOperation SetSize EditDistance SparseCountSparseOutput SparseTensorDenseAdd SerializeManySparse SerializeSparse DeserializeManySparse DeserializeSparse")
 def sparse_tensors_that_do_not_fit(p):
     p.run_each(lambda fed: misfits(lambda v, shape=None: fed(np.reshape(v, shape) if shape else v, np.int64), fed))
+
+
+def wrong_parts(i64, fed):
+    """Calls of ops with one part of a sparse tensor of another rank or length than it has to have."""
+    f32 = lambda v: fed(v, np.float32)
+    places, values, size = [[0, 1], [1, 0], [1, 2]], [1, 2, 3], [2, 3]
+    parts = {"i": (0, [places]), "ishort": (0, [[0], [1], [1]]), "v": (1, [values]), "s": (2, [size]), "snone": (2, []), "sneg": (2, [-1, 3])}
+
+    def part(which, n):
+        at, wrong = parts[which]
+        value = wrong if at == n else [places, values, size][n]
+        return f32(value) if n == 1 else i64(value)
+
+    for w in parts:
+        yield "add_a_" + w, "SparseAdd", dict(a_indices=part(w, 0), a_values=part(w, 1), a_shape=part(w, 2), b_indices=i64(places), b_values=f32(values),
+                                              b_shape=i64(size), thresh=f32(0))
+        yield "add_b_" + w, "SparseAdd", dict(b_indices=part(w, 0), b_values=part(w, 1), b_shape=part(w, 2), a_indices=i64(places), a_values=f32(values),
+                                              a_shape=i64(size), thresh=f32(0))
+        yield "cwise_" + w, "SparseDenseCwiseAdd", dict(sp_indices=part(w, 0), sp_values=part(w, 1), sp_shape=part(w, 2), dense=f32(np.ones((2, 3))))
+        yield "sum_" + w, "SparseReduceSum", dict(input_indices=part(w, 0), input_values=part(w, 1), input_shape=part(w, 2), reduction_axes=fed([0], np.int32))
+        yield "soft_" + w, "SparseSoftmax", dict(sp_indices=part(w, 0), sp_values=part(w, 1), sp_shape=part(w, 2))
+        if w != "sneg":
+            yield "dense_" + w, "SparseTensorDenseAdd", dict(a_indices=part(w, 0), a_values=part(w, 1), a_shape=part(w, 2), b=f32(np.ones((2, 3))))
+            yield "mul_" + w, "SparseTensorDenseMatMul", dict(a_indices=part(w, 0), a_values=part(w, 1), a_shape=part(w, 2), b=f32(np.ones((3, 1))))
+            yield "cat_" + w, "SparseConcat", dict(indices=[i64(places), part(w, 0)], values=[f32(values), part(w, 1)], shapes=[i64(size), part(w, 2)], concat_dim=0)
+        if w != "v":
+            yield "again_" + w, "SparseReshape", dict(input_indices=part(w, 0), input_shape=part(w, 2), new_shape=i64([3, 2]))
+    yield "axes", "SparseReduceSum", dict(input_indices=i64(places), input_values=f32(values), input_shape=i64(size), reduction_axes=fed([[0]], np.int32))
+    yield "rows", "SparseTensorDenseAdd", dict(a_indices=i64(places), a_values=f32([1, 2]), a_shape=i64(size), b=f32(np.ones((2, 3))))
+    yield "empty", "SparseReshape", dict(input_indices=i64(places), input_shape=i64([0, 3]), new_shape=i64([3, 0]))
+    yield "sets", "SetSize", dict(set_indices=i64([places]), set_values=fed(values, np.int64), set_shape=i64(size))
+    yield "sets_v", "SetSize", dict(set_indices=i64(places), set_values=fed([values], np.int64), set_shape=i64(size))
+    yield "sets_s", "SetSize", dict(set_indices=i64(places), set_values=fed(values, np.int64), set_shape=i64([size]))
+    sums = dict(backprop_val_grad=f32(values), a_indices=i64(places), b_indices=i64(places), sum_indices=i64(places))
+    yield "sums_g", "SparseAddGrad", {**sums, "backprop_val_grad": f32([values])}
+    yield "sums_a", "SparseAddGrad", {**sums, "a_indices": i64([places])}
+    yield "sums_n", "SparseAddGrad", {**sums, "a_indices": i64([[0], [1]])}
+    slices = dict(backprop_val_grad=f32(values), input_indices=i64(places), input_start=i64([0, 0]), output_indices=i64(places))
+    yield "slice_g", "SparseSliceGrad", {**slices, "backprop_val_grad": f32([values])}
+    yield "slice_n", "SparseSliceGrad", {**slices, "input_indices": i64([[0], [1]])}
+    yield "slice_s", "SparseSliceGrad", {**slices, "input_start": i64([[0, 0]])}
+    yield "slice_more", "SparseSliceGrad", {**slices, "input_indices": i64(np.zeros((0, 2)))}
+    cross = dict(indices=[i64(places)], values=[i64(values)], shapes=[i64(size)], dense_inputs=[i64([[1], [2]])], hashed_output=True, num_buckets=9, hash_key=1,
+                 out_type=tf.int64, internal_type=tf.int64)
+    yield "cross_v", "SparseCross", {**cross, "values": [i64([1, 2])]}
+    yield "cross_i", "SparseCross", {**cross, "indices": [i64([[0], [1], [1]])]}
+    yield "cross_s", "SparseCross", {**cross, "shapes": [i64([])]}
+
+
+@program("SparseAdd SparseAddGrad SparseTensorDenseAdd SparseTensorDenseMatMul SparseDenseCwiseAdd SparseReduceSum SparseSoftmax SparseConcat SparseReshape SetSize "
+         "SparseSliceGrad SparseCross")
+def sparse_parts_of_wrong_ranks(p):
+    p.run_each(lambda fed: wrong_parts(lambda v: fed(v, np.int64), fed))

@@ -187,8 +187,8 @@ static Error *run_triangular(KernelContext *k) {
     if (a->rank < 2) return error_invalid("In[0] ndims must be >= 2: %d", a->rank);
     Error *err = matrix_job_init(&job, k, false, false);
     if (err) return err;
-    if (job.n != job.m) return error_invalid("In[0] matrices in the last dimensions must be square (%lld =/= %lld)", (long long)job.n, (long long)job.m);
     if (b->rank < 2) return error_invalid("In[1] ndims must be >= 2: %d", b->rank);
+    if (job.n != job.m) return error_invalid("In[0] matrices in the last dimensions must be square (%lld =/= %lld)", (long long)job.n, (long long)job.m);
     if (b->dims[b->rank - 2] != job.n)
         return error_invalid("In[0] mismatch In[1] shape: %lld vs. %lld: %s %s %d %d", (long long)job.n,
                              (long long)b->dims[b->rank - 2], shape_text(a).text, shape_text(b).text,

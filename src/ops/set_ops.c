@@ -78,7 +78,9 @@ static Error *sparse_input(const Tensor *indices, const Tensor *values, const Te
                            SetInput *in) {
     SparseView v;
     if (shape->shape.rank == 1 && shape->count < 2) return error_invalid("Invalid rank %lld.", (long long)shape->count);
-    Error *err = sparse_view("Input", indices, values, shape, &v);
+    Error *err = shape->shape.rank == 1 ? NULL : error_invalid("Shape must be a 1D tensor.");
+    if (!err) err = sparse_check_made(indices, values);
+    if (!err) err = sparse_view("Input", indices, values, shape, &v);
     if (!err) err = sparse_check_indices(&v, validate);
     if (err) return err;
     *in = (SetInput){.values = values, .indices = v.indices, .nnz = v.nnz, .group = v.shape};

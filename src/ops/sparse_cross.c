@@ -118,10 +118,14 @@ static Error *sparse_column(const Cross *c, const SparseView *v, int at, Column 
     return NULL;
 }
 
-static Error *check_ranks(const Tensor *indices, const Tensor *values, const Tensor *shape, int at) {
-    if (indices->shape.rank != 2) return error_invalid("Input indices should be a matrix but received shape %s at position %d", shape_text(&indices->shape).text, at);
-    if (values->shape.rank != 1) return error_invalid("Input values should be a vector but received shape %s at position %d", shape_text(&values->shape).text, at);
-    if (shape->shape.rank != 1) return error_invalid("Input shapes should be a vector but received shape %s at position %d", shape_text(&shape->shape).text, at);
+/* Input i of n and what it has to be: a matrix with as many rows as it has values. */
+static Error *check_input(const Tensor *indices, const Tensor *values, const Tensor *shape, int at) {
+    Error *err = sparse_check_at(indices, values, shape, at);
+    if (err) return err;
+    if (values->count != indices->shape.dims[0])
+        return error_invalid("Expected size of values to be %lld got %lld at position %d", (long long)indices->shape.dims[0], (long long)values->count, at);
+    if (indices->shape.dims[1] != 2) return error_invalid("Expected D2 of index to be 2 got %lld at position %d", (long long)indices->shape.dims[1], at);
+    if (shape->count != 2) return error_invalid("shape should imply a 2D tensor, but got %s at position %d", shape_text(&shape->shape).text, at);
     return NULL;
 }
 
@@ -135,7 +139,7 @@ static Error *cross_read(KernelContext *k, Cross *c) {
     Error *err = NULL;
     for (int i = 0; i < n && !err; i++) {
         SparseView v;
-        err = check_ranks(k->in[i], k->in[n + i], k->in[2 * n + i], i);
+        err = check_input(k->in[i], k->in[n + i], k->in[2 * n + i], i);
         if (!err) err = sparse_view("Input", k->in[i], k->in[n + i], k->in[2 * n + i], &v);
         if (!err && c->rows < 0 && v.shape.rank) c->rows = v.shape.dims[0];
         if (!err) err = sparse_column(c, &v, i, &c->columns[i]);
@@ -289,7 +293,7 @@ static Error *run_cross_v2(KernelContext *k) {
 static Error *run_cross_hashed(KernelContext *k) {
     Tensor *const *last = k->in + k->input_count - 3;
     if (last[0]->count != 1 || last[1]->count != 1) return error_invalid("num_buckets and strong_hash must be scalars");
-    if (last[2]->count != 2) return error_invalid("salt must have 2 elements");
+    if (last[2]->count != 2) return error_invalid("Input \"salt\" must have length 2 but has length %lld", (long long)last[2]->count);
     Crosser how = {.hash = true,
                    .strong = tensor_bool(last[1])[0],
                    .buckets = tensor_i64(last[0])[0],

@@ -56,6 +56,9 @@ static Error *check_to_dense(const Tensor *indices, const Tensor *shape, const T
                              shape_text(&values->shape).text, (long long)*count);
     if (fallback->shape.rank != 0)
         return error_invalid("default_value should be a scalar.");
+    for (int64_t d = 0; d < shape->count; d++) {
+        if (index_at(shape, d) < 0) return error_invalid("Dimension %lld must be >= 0", (long long)index_at(shape, d));
+    }
     return NULL;
 }
 
@@ -110,9 +113,13 @@ static Error *run_dense_add(KernelContext *k) {
     const Tensor *dense = k->in[3];
     const RowMath *math = row_math(dense->dtype);
     SparseView v;
+    Error *err = sparse_check_named("a", k->in[0], k->in[1], k->in[2]);
+    if (err) return err;
+    if (sparse_counts_differ(k->in[0], k->in[1]))
+        return error_invalid("Dimensions %lld and %lld are not compatible", (long long)k->in[0]->shape.dims[0], (long long)k->in[1]->count);
     if (sparse_ranks_differ(k->in[0], k->in[2]))
         return error_invalid("Dimensions %lld and %lld are not compatible", (long long)k->in[0]->shape.dims[1], (long long)k->in[2]->count);
-    Error *err = sparse_view("Input a_", k->in[0], k->in[1], k->in[2], &v);
+    err = sparse_view("Input a_", k->in[0], k->in[1], k->in[2], &v);
     if (err) return err;
     if (!math) return error_unimplemented("SparseTensorDenseAdd of type %s", dtype_name(dense->dtype));
     if (v.shape.rank != dense->shape.rank)
@@ -147,12 +154,14 @@ static Error *sparse_dense(KernelContext *k, size_t fn_offset) {
     const RowMath *math = row_math(dense->dtype);
     RowFn *fn = math ? *(RowFn *const *)((const char *)math + fn_offset) : NULL;
     SparseView v;
+    Error *err = sparse_check_named("sp", k->in[0], k->in[1], k->in[2]);
+    if (err) return err;
     if (sparse_counts_differ(k->in[0], k->in[1]))
         return error_invalid("The first dimension of values and indices should match. (%lld vs. %lld)", (long long)k->in[1]->count, (long long)k->in[0]->shape.dims[0]);
     if (sparse_ranks_differ(k->in[0], k->in[2]))
         return error_invalid("Number of dimensions must match second dimension of indices. Got %lld dimensions, indices shape: %s", (long long)k->in[2]->count,
                              shape_text(&k->in[0]->shape).text);
-    Error *err = sparse_view("Input sp_", k->in[0], k->in[1], k->in[2], &v);
+    err = sparse_view("Input sp_", k->in[0], k->in[1], k->in[2], &v);
     if (!err && !fn) err = error_unimplemented("%.*s of type %s", STR_ARG(k->node->op), dtype_name(dense->dtype));
     if (err) return err;
     int rank = v.shape.rank, shift = rank - dense->shape.rank;
@@ -277,8 +286,14 @@ static Error *run_matmul(KernelContext *k) {
     const MatMulState *s = k->state;
     const Tensor *b = k->in[3];
     SparseView v;
-    if (k->in[2]->shape.rank == 1 && k->in[2]->count != 2) return error_invalid("Tensor 'a_shape' must have 2 elements");
+    static const char *const names[] = {"a_indices", "a_values", "a_shape"};
+    static const int ranks[] = {2, 1, 1};
+    for (int i = 2; i >= 0; i--) {
+        if (k->in[i]->shape.rank != ranks[i]) return error_invalid("Tensor '%s' is not a %s", names[i], ranks[i] == 2 ? "matrix" : "vector");
+    }
+    if (k->in[2]->count != 2) return error_invalid("Tensor 'a_shape' must have 2 elements");
     if (sparse_counts_differ(k->in[0], k->in[1])) return error_invalid("Number of rows of a_indices does not match number of entries in a_values");
+    if (sparse_ranks_differ(k->in[0], k->in[2])) return error_invalid("Number of columns of a_indices does not match number of entries in a_shape");
     Error *err = sparse_view("Tensor 'a'", k->in[0], k->in[1], k->in[2], &v);
     if (!err) err = check_matmul(k->in[0], &v, b, s);
     if (err) return err;

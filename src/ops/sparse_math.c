@@ -79,44 +79,53 @@ static void put_dims(StrBuf *text, const Tensor *shape) {
     for (int64_t i = 0; i < shape->count; i++) strbuf_addf(text, "%s%lld", i ? " " : "", (long long)index_at(shape, i));
 }
 
+static Error *check_shapes(const Tensor *a, const Tensor *b) {
+    if (a->count != b->count) {
+        StrBuf text = {0};
+        put_dims(&text, a);
+        strbuf_add(&text, STR(" and "));
+        put_dims(&text, b);
+        Error *err = error_invalid("Operands do not have the same ranks; got shapes: %.*s", STR_ARG(strbuf_str(&text)));
+        strbuf_clear(&text);
+        return err;
+    }
+    for (int64_t d = 0; d < a->count; d++) {
+        if (index_at(a, d) != index_at(b, d))
+            return error_invalid("Operands' shapes do not match: got %lld and %lld for dimension %lld", (long long)index_at(a, d), (long long)index_at(b, d), (long long)d);
+    }
+    return NULL;
+}
+
 /* SparseAdd has words of its own for tensors that do not fit. */
 static Error *check_sum(KernelContext *k) {
     const Tensor *a = k->in[0], *b = k->in[3];
-    if (a->shape.rank != 2 || b->shape.rank != 2 || k->in[1]->shape.rank != 1 || k->in[4]->shape.rank != 1) return NULL;
+    const Tensor *a_shape = k->in[2], *b_shape = k->in[5];
+    if (a->shape.rank != 2 || b->shape.rank != 2)
+        return error_invalid("Input indices should be matrices but received shapes: %s and %s", shape_text(&a->shape).text, shape_text(&b->shape).text);
+    if (k->in[1]->shape.rank != 1 || k->in[4]->shape.rank != 1)
+        return error_invalid("Input values should be vectors but received shapes: %s and %s", shape_text(&k->in[1]->shape).text, shape_text(&k->in[4]->shape).text);
     if (sparse_counts_differ(a, k->in[1]) || sparse_counts_differ(b, k->in[4]))
         return error_invalid("Expected %lld and %lld non-empty input values, got %lld and %lld", (long long)a->shape.dims[0], (long long)b->shape.dims[0], (long long)k->in[1]->count,
                              (long long)k->in[4]->count);
     if (a->shape.dims[1] != b->shape.dims[1])
         return error_invalid("Input indices must have the same dimension, got %lld and %lld", (long long)a->shape.dims[1], (long long)b->shape.dims[1]);
-    return NULL;
+    if (a_shape->shape.rank != 1 || b_shape->shape.rank != 1)
+        return error_invalid("Input shapes should be a vector but received shapes %s and %s", shape_text(&a_shape->shape).text, shape_text(&b_shape->shape).text);
+    if (a_shape->count != a->shape.dims[1])
+        return error_invalid("Second dimension of a_indices and length of a_shape must match, got %lld and %lld", (long long)a->shape.dims[1], (long long)a_shape->count);
+    return check_shapes(a_shape, b_shape);
 }
 
 static Error *check_operands(KernelContext *k) {
     Error *err = sparse_check_ranks(k->in[0], k->in[1], k->in[2]);
     if (!err) err = sparse_check_ranks(k->in[3], k->in[4], k->in[5]);
-    if (err || k->in[2]->shape.rank != 1 || k->in[5]->shape.rank != 1 || k->in[2]->count == k->in[5]->count) return err;
-    StrBuf text = {0};
-    put_dims(&text, k->in[2]);
-    strbuf_add(&text, STR(" and "));
-    put_dims(&text, k->in[5]);
-    err = error_invalid("Operands do not have the same ranks; got shapes: %.*s", STR_ARG(strbuf_str(&text)));
-    strbuf_clear(&text);
-    return err;
+    return err ? err : check_shapes(k->in[2], k->in[5]);
 }
 
 static Error *two_views(KernelContext *k, SparseView *a, SparseView *b) {
     Error *err = str_is(k->node->op, "SparseAdd") ? check_sum(k) : check_operands(k);
     if (!err) err = sparse_view("Input a_", k->in[0], k->in[1], k->in[2], a);
-    if (!err) err = sparse_view("Input b_", k->in[3], k->in[4], k->in[5], b);
-    if (err) return err;
-    if (a->shape.rank != b->shape.rank)
-        return error_invalid("Ranks of the operands do not match: got %d and %d", a->shape.rank, b->shape.rank);
-    for (int d = 0; d < a->shape.rank; d++) {
-        if (a->shape.dims[d] != b->shape.dims[d])
-            return error_invalid("Operands' shapes do not match: got %lld and %lld for dimension %d",
-                                 (long long)a->shape.dims[d], (long long)b->shape.dims[d], d);
-    }
-    return NULL;
+    return err ? err : sparse_view("Input b_", k->in[3], k->in[4], k->in[5], b);
 }
 
 static void put_indices(const SparseView *a, const SparseView *b, Pair p, int64_t *to) {
@@ -194,14 +203,16 @@ static Error *run_add_grad(KernelContext *k) {
     const Tensor *grad = k->in[0], *a = k->in[1], *b = k->in[2], *sum = k->in[3];
     if (a->shape.rank != 2 || b->shape.rank != 2 || sum->shape.rank != 2)
         return error_invalid(
-            "Inputs a_indices, b_indices and sum_indices should be matrices but received shapes: %s, %s and %s",
+            "Input indices should be matrices but received shapes: %s and %s and %s",
             shape_text(&a->shape).text, shape_text(&b->shape).text, shape_text(&sum->shape).text);
-    if (grad->shape.rank != 1 || grad->count != sum->shape.dims[0])
+    if (grad->shape.rank != 1)
+        return error_invalid("Input backprop_val_grad should be a vector but received shape: %s", shape_text(&grad->shape).text);
+    if (grad->count != sum->shape.dims[0])
         return error_invalid(
             "# elements of backprop_val_grad and # rows of sum_indices should match (#nnz of sum): got %lld and %lld",
             (long long)grad->count, (long long)sum->shape.dims[0]);
     if (a->shape.dims[1] != b->shape.dims[1] || b->shape.dims[1] != sum->shape.dims[1])
-        return error_invalid("The densified operands should have the same ndims; got %lld, %lld and %lld",
+        return error_invalid("The densified operands should have the same ndims; for A, B, sum got: %lld%lld%lld",
                              (long long)a->shape.dims[1], (long long)b->shape.dims[1], (long long)sum->shape.dims[1]);
     Shape na = shape_vector(a->shape.dims[0]), nb = shape_vector(b->shape.dims[0]);
     Tensor *to_a = kernel_output(k, 0, &na), *to_b = to_a ? kernel_output(k, 1, &nb) : NULL;
@@ -266,23 +277,22 @@ static Error *reduction_plan(KernelContext *k, Reduction *r) {
     const Tensor *axes = k->in[3];
     bool drop[SHAPE_MAX_RANK] = {false}, keep_dims = ((const ReduceState *)k->state)->keep_dims;
     if (k->in[2]->shape.rank != 1) return error_invalid("Expected input_shape to be a vector; got shape: %s", shape_text(&k->in[2]->shape).text);
-    if (k->in[0]->shape.rank != 2) return error_invalid("indices must be a matrix, but got: %s", shape_text(&k->in[0]->shape).text);
-    if (k->in[1]->shape.rank != 1) return error_invalid("vals must be a vec, but got: %s", shape_text(&k->in[1]->shape).text);
-    Error *err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &r->v);
+    if (axes->shape.rank > 1)
+        return error_invalid("Expected reduction_axes to be a scalar or a vector; got shape: %s", shape_text(&axes->shape).text);
+    int64_t given = k->in[2]->count;
+    for (int64_t i = 0; i < axes->count; i++) {
+        int64_t axis = index_at(axes, i);
+        if (axis < -given || axis >= given)
+            return error_invalid("Invalid reduction dimension %lld, for input with %lld dimensions.", (long long)axis, (long long)given);
+        axis = axis < 0 ? axis + given : axis;
+        if (axis < SHAPE_MAX_RANK) drop[axis] = true; /* higher ranks are refused below */
+    }
+    Error *err = sparse_check_made(k->in[0], k->in[1]);
+    if (!err) err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &r->v);
     if (!err) err = sparse_check_inside(&r->v);
     if (!err) err = shape_check(&r->v.shape);
     if (err) return err;
-    if (axes->shape.rank > 1)
-        return error_invalid("Expected reduction_axes to be a scalar or a vector: got shape %s",
-                             shape_text(&axes->shape).text);
     int rank = r->v.shape.rank;
-    for (int64_t i = 0; i < axes->count; i++) {
-        int64_t axis = index_at(axes, i);
-        if (axis < -rank || axis >= rank)
-            return error_invalid("Invalid reduction dimension %lld, for input with %d dimensions.", (long long)axis,
-                                 rank);
-        drop[axis < 0 ? axis + rank : axis] = true;
-    }
     for (int d = 0; d < rank; d++) {
         if (!drop[d]) {
             r->kept_shape.dims[r->kept_shape.rank++] = r->v.shape.dims[d];
@@ -385,16 +395,17 @@ static void value_put(Tensor *t, int64_t i, double v) {
 /* Over the values that share all indices but the last; what is not there counts as minus infinity. */
 static Error *run_softmax(KernelContext *k) {
     Reduction r = {0};
-    Error *err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &r.v);
+    Error *err = sparse_check_named("sp", k->in[0], k->in[1], k->in[2]);
     if (err) return err;
-    if (r.v.shape.rank < 2) {
+    if (k->in[2]->count < 2) {
         StrBuf text = {0};
         put_dims(&text, k->in[2]);
         err = error_invalid("Input should have rank >= 2, but received shape: %.*s", STR_ARG(strbuf_str(&text)));
         strbuf_clear(&text);
         return err;
     }
-    err = sparse_check_inside(&r.v);
+    err = sparse_view("Input", k->in[0], k->in[1], k->in[2], &r.v);
+    if (!err) err = sparse_check_inside(&r.v);
     if (!err) err = shape_check(&r.v.shape);
     if (err) return err;
     Tensor *out = kernel_output(k, 0, &r.v.values->shape);

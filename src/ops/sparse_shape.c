@@ -99,12 +99,14 @@ static Error *run_reshape(KernelContext *k) {
                              shape_text(&k->in[2]->shape).text);
     if (k->in[2]->count > SHAPE_MAX_RANK) return error_invalid("Target shape has too many dimensions");
     if (k->in[0]->shape.rank != 2) return error_invalid("Input must be a matrix.");
+    if (k->in[1]->shape.rank != 1) return error_invalid("Input shape must be a vector.");
+    if (sparse_ranks_differ(k->in[0], k->in[1])) return error_invalid("Input tensor rank must match input shape length.");
     Error *err = sparse_view("Input", k->in[0], NULL, k->in[1], &v);
     if (!err) err = sparse_shape_count(&v.shape, &count);
     if (!err) err = infer_shape(&v.shape, count, k->in[2], &shape);
     if (!err && count > 0) err = sparse_check_inside(&v);
     if (!err && count == 0 && v.nnz > 0 && !shape_eq(&v.shape, &shape))
-        err = error_invalid("Input of shape %s has indices", shape_text(&v.shape).text);
+        err = error_invalid("Input tensor has %lld non zero elements but input shape (%s) or output shape (%s) is empty", (long long)v.nnz, shape_text(&v.shape).text, shape_text(&shape).text);
     if (err) return err;
     Shape matrix = shape_matrix(v.nnz, shape.rank), vector = shape_vector(shape.rank);
     Tensor *indices = kernel_output(k, 0, &matrix), *dims = indices ? kernel_output(k, 1, &vector) : NULL;
@@ -137,11 +139,22 @@ static Error *concat_init(const Node *node, void *state) {
     return err ? err : node_attr_int(node, "N", &s->count);
 }
 
+/* The ranks of input i of n, in words that say where it stands. */
+static Error *concat_check(KernelContext *k, int n, int i) {
+    const Tensor *shape = k->in[2 * n + i], *first = k->in[2 * n];
+    Error *err = sparse_check_at(k->in[i], k->in[n + i], shape, i);
+    if (err) return err;
+    if (first->count != shape->count)
+        return error_invalid("Ranks of all input tensors must match: expected %lld but got %lld at position %d", (long long)first->count, (long long)shape->count, i);
+    return NULL;
+}
+
 static Error *concat_views(KernelContext *k, SparseView *views, Shape *shape, int *axis, int64_t *nnz) {
     const ConcatState *s = k->state;
     int n = (int)s->count;
     for (int i = 0; i < n; i++) {
-        Error *err = sparse_view("Input", k->in[i], k->in[n + i], k->in[2 * n + i], &views[i]);
+        Error *err = concat_check(k, n, i);
+        if (!err) err = sparse_view("Input", k->in[i], k->in[n + i], k->in[2 * n + i], &views[i]);
         if (!err) err = sparse_check_inside(&views[i]);
         if (err) return err;
         int rank = views[0].shape.rank;
@@ -154,9 +167,6 @@ static Error *concat_views(KernelContext *k, SparseView *views, Shape *shape, in
                                      (long long)s->axis);
             continue;
         }
-        if (views[i].shape.rank != rank)
-            return error_invalid("Ranks of all input tensors must match: expected %d but got %d at position %d", rank,
-                                 views[i].shape.rank, i);
         for (int d = 0; d < rank; d++) {
             if (d != *axis && views[i].shape.dims[d] != shape->dims[d])
                 return error_invalid(
@@ -303,9 +313,10 @@ static Error *run_slice_grad(KernelContext *k) {
                              shape_text(&indices->shape).text, shape_text(&out_indices->shape).text);
     int64_t rank = indices->shape.dims[1], n = indices->shape.dims[0], sliced = out_indices->shape.dims[0], j = 0;
     if (out_indices->shape.dims[1] != rank)
-        return error_invalid("The input and output should have the same ndims: got %lld and %lld", (long long)rank,
+        return error_invalid("The input and output should have the same ndims: got: %lld and %lld", (long long)rank,
                              (long long)out_indices->shape.dims[1]);
-    if (grad->shape.rank != 1 || grad->count != sliced)
+    if (grad->shape.rank != 1) return error_invalid("Input backprop_val_grad should be a vector but received shape: %s", shape_text(&grad->shape).text);
+    if (grad->count != sliced)
         return error_invalid(
             "# elements of backprop_val_grad and # rows of output_indices should match (#nnz of sum): got %lld "
             "and %lld",
@@ -313,8 +324,9 @@ static Error *run_slice_grad(KernelContext *k) {
     if (start->shape.rank == 1 && start->count != rank)
         return error_invalid("Expected input_start to be a vector of length %lld but got length %lld", (long long)rank, (long long)start->count);
     if (start->shape.rank != 1)
-        return error_invalid("Input start should be a vector of %lld elements but received shape %s", (long long)rank,
-                             shape_text(&start->shape).text);
+        return error_invalid("The input_start should be a vector but received shape %s", shape_text(&start->shape).text);
+    if (sliced > n)
+        return error_invalid("# rows of output_indices should be not greater than of input_indices, got %lld and %lld", (long long)sliced, (long long)n);
     Shape vector = shape_vector(n);
     Tensor *out = kernel_output(k, 0, &vector);
     if (!out) return NULL;

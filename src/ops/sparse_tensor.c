@@ -15,7 +15,7 @@ Error *sparse_shape_of(const Tensor *vector, Shape *out) {
     for (int d = 0; d < s.rank; d++) {
         s.dims[d] = index_at(vector, d);
         if (s.dims[d] < 0)
-            return error_invalid("Dimension %lld must be >= 0", (long long)s.dims[d]);
+            return error_invalid("Expected shape dimensions to be non-negative, got %lld", (long long)s.dims[d]);
     }
     *out = s;
     return NULL;
@@ -41,6 +41,29 @@ Error *sparse_view(const char *what, const Tensor *indices, const Tensor *values
     v.indices = indices->dtype == DT_INT64 ? tensor_i64(indices) : NULL;
     if (!err) *out = v;
     return err;
+}
+
+Error *sparse_check_made(const Tensor *indices, const Tensor *values) {
+    if (values->shape.rank != 1) return error_invalid("vals must be a vec, but got: %s", shape_text(&values->shape).text);
+    if (indices->shape.rank > 0 && indices->shape.dims[0] != values->count)
+        return error_invalid("indices and values rows (indexing dimension) must match. (indices = %lld, values = %lld)", (long long)indices->shape.dims[0], (long long)values->count);
+    if (indices->shape.rank != 2) return error_invalid("indices must be a matrix, but got: %s", shape_text(&indices->shape).text);
+    return NULL;
+}
+
+Error *sparse_check_named(const char *name, const Tensor *indices, const Tensor *values, const Tensor *shape) {
+    if (indices->shape.rank != 2)
+        return error_invalid("Input %s_indices should be a matrix but received shape: %s", name, shape_text(&indices->shape).text);
+    if (values->shape.rank != 1 || shape->shape.rank != 1)
+        return error_invalid("Inputs %s_values and %s_shape should be vectors but received shapes: %s and %s", name, name, shape_text(&values->shape).text, shape_text(&shape->shape).text);
+    return NULL;
+}
+
+Error *sparse_check_at(const Tensor *indices, const Tensor *values, const Tensor *shape, int at) {
+    if (indices->shape.rank != 2) return error_invalid("Input indices should be a matrix but received shape %s at position %d", shape_text(&indices->shape).text, at);
+    if (values->shape.rank != 1) return error_invalid("Input values should be a vector but received shape %s at position %d", shape_text(&values->shape).text, at);
+    if (shape->shape.rank != 1) return error_invalid("Input shapes should be a vector but received shape %s at position %d", shape_text(&shape->shape).text, at);
+    return NULL;
 }
 
 bool sparse_counts_differ(const Tensor *indices, const Tensor *values) {

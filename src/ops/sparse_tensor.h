@@ -24,6 +24,12 @@ bool sparse_ranks_differ(const Tensor *indices, const Tensor *shape);
 Error *sparse_check_sizes(const Tensor *indices, const Tensor *values, const Tensor *shape) MUST_CHECK;
 /* The same after the ranks of all three. */
 Error *sparse_check_ranks(const Tensor *indices, const Tensor *values, const Tensor *shape) MUST_CHECK;
+/* Ranks and numbers of rows, as TensorFlow says it where it makes a sparse tensor of the parts. */
+Error *sparse_check_made(const Tensor *indices, const Tensor *values) MUST_CHECK;
+/* Ranks, in the words of ops that name their inputs `name`_indices and so on. */
+Error *sparse_check_named(const char *name, const Tensor *indices, const Tensor *values, const Tensor *shape) MUST_CHECK;
+/* Ranks of input number `at` of several. */
+Error *sparse_check_at(const Tensor *indices, const Tensor *values, const Tensor *shape, int at) MUST_CHECK;
 /* Every index, of int64, lies in the shape; in the words of the same ops. */
 Error *sparse_check_tuples(const SparseView *s) MUST_CHECK;
 /* A shape given as an int32 or int64 vector, for a sparse tensor. */
