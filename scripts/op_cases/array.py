@@ -1,7 +1,8 @@
 """Ops about shapes and the order of elements."""
 import numpy as np
+import tensorflow as tf
 
-from .table import PLAIN, Call, cases
+from .table import PLAIN, Call, cases, program
 
 I32 = np.int32
 INDEX = ["int32", "int64"]
@@ -568,3 +569,47 @@ def extract_image_patches(c):
     for bad in ([2, 1, 1, 1], [1, 1, 1, 2]):
         for sizes in ((bad, one, one), (one, bad, one), (one, one, bad)):
             yield Call(c.values((2, 5, 4, 2)), ksizes=sizes[0], strides=sizes[1], rates=sizes[2], padding="SAME", grad=False)
+
+
+def odd_arguments(fed):
+    """Scalars where vectors are wanted, empty slices, and what nobody looks at."""
+    i32 = lambda v: fed(v, np.int32)
+    rows = np.arange(6.).reshape(2, 3)
+    masks = dict(begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0)
+    yield "reverse_s", "Reverse", dict(tensor=fed(1.5), dims=fed([True], np.bool_))
+    yield "reverse_m", "Reverse", dict(tensor=fed(rows), dims=fed([[True, False]], np.bool_))
+    yield "reverse2_s", "ReverseV2", dict(tensor=fed(1.5), axis=i32([3]))
+    yield "reverse2_0", "ReverseV2", dict(tensor=fed(rows), axis=i32(0))
+    yield "roll", "Roll", dict(input=fed([1, 2, 3]), shift=i32([1]), axis=i32(0))
+    yield "broadcast", "BroadcastTo", dict(input=fed(1.5), shape=i32(2))
+    yield "slice_empty", "Slice", dict(input=fed(np.zeros((0, 3))), begin=i32([1, 0]), size=i32([2, 3]))
+    yield "slice_all", "Slice", dict(input=fed(np.zeros((0, 3))), begin=i32([0, 0]), size=i32([-1, 3]))
+    yield "update", "TensorStridedSliceUpdate", dict(input=fed(rows), begin=i32([1, 0]), end=i32([1, 3]), strides=i32([1, 1]), value=fed(np.ones((5, 2))), **masks)
+    yield "slice_grad", "StridedSliceGrad", dict(shape=i32([[2]]), begin=i32([0]), end=i32([1]), strides=i32([1]), dy=fed([1]), **masks)
+    yield "diag", "MatrixDiagV3", dict(diagonal=fed([1, 2]), k=i32(0), num_rows=i32(-1), num_cols=i32(-1), padding_value=fed([0]))
+    yield "offset_0", "ConcatOffset", dict(concat_dim=i32([0]), shape=[i32([2, 3]), i32([2, 3])])
+    yield "offset_2", "ConcatOffset", dict(concat_dim=i32(0), shape=[i32([2, 3]), i32([[2, 3]])])
+    yield "split", "SplitV", dict(value=fed([1, 2, 3]), size_splits=i32([2]), axis=i32(0), num_split=1)
+    yield "split_rest", "SplitV", dict(value=fed([1, 2, 3]), size_splits=i32([-1]), axis=i32(0), num_split=1)
+    yield "mirror_grad", "MirrorPadGrad", dict(input=fed([1, 2, 3]), paddings=i32([[1, 1], [0, 0]]), mode="REFLECT")
+    yield "scatter_i", "TensorScatterAdd", dict(tensor=fed(rows), indices=i32(np.zeros((0, 1))), updates=fed(rows))
+    yield "gather", "GatherV2", dict(params=fed(rows), indices=i32(0), axis=i32(1), batch_dims=1)
+
+
+@program("Reverse ReverseV2 Roll BroadcastTo Slice TensorStridedSliceUpdate StridedSliceGrad MatrixDiagV3 ConcatOffset SplitV MirrorPadGrad TensorScatterAdd GatherV2")
+def arguments_that_are_odd(p):
+    p.run_each(odd_arguments)
+
+
+@program("ResourceScatterAdd ResourceScatterUpdate")
+def rows_that_do_not_fit_a_variable(p):
+    handle = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[4, 2], shared_name="rows")
+    made = tf.raw_ops.AssignVariableOp(resource=handle, value=np.ones((4, 2), np.float32))
+    indices, updates = p.placeholder("indices", tf.int32), p.placeholder("updates")
+    changes = [tf.raw_ops.ResourceScatterAdd(resource=handle, indices=indices, updates=updates), tf.raw_ops.ResourceScatterUpdate(resource=handle, indices=indices, updates=updates)]
+    read = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
+    p.run(targets=[made])
+    for i, shape in (([], (3, 2)), ([[0, 1, 2]], (3, 2)), ([0, 1], (3, 2)), ([0, 1, 2], (1, 3, 2)), ([0, 1, 2], (3, 2))):
+        for change in changes:
+            p.run(feeds={indices: np.array(i, np.int32), updates: np.ones(shape, np.float32)}, targets=[change])
+    p.run([read])

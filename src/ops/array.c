@@ -227,9 +227,17 @@ static Error *reverse_axes(KernelContext *k, const bool *flip) {
     return NULL;
 }
 
+/* A scalar has no axis; those that are asked for are not looked at. */
+static Error *pass_scalar(KernelContext *k) {
+    kernel_set_output(k, 0, tensor_ref(k->in[0]));
+    return NULL;
+}
+
 static Error *run_reverse(KernelContext *k) {
     const Tensor *dims = k->in[1];
-    if (dims->shape.rank != 1 || dims->count != k->in[0]->shape.rank)
+    if (k->in[0]->shape.rank == 0) return pass_scalar(k);
+    if (dims->shape.rank != 1) return error_invalid("'dims' must be 1-dimension, not %d", dims->shape.rank);
+    if ( dims->count != k->in[0]->shape.rank)
         return error_invalid("'dims' must have the same number of values as 'input' has dimensions. 'input' has %d'dims' has %lld values",
                              k->in[0]->shape.rank, (long long)dims->count);
     return reverse_axes(k, tensor_bool(dims));
@@ -239,7 +247,8 @@ static Error *run_reverse_v2(KernelContext *k) {
     const Tensor *axes = k->in[1];
     int rank = k->in[0]->shape.rank;
     bool flip[SHAPE_MAX_RANK] = {false};
-    if (axes->shape.rank > 1) return error_invalid("'dims' must be 1-dimension, not %d", axes->shape.rank);
+    if (rank == 0) return pass_scalar(k);
+    if (axes->shape.rank != 1) return error_invalid("'dims' must be 1-dimension, not %d", axes->shape.rank);
     for (int64_t i = 0; i < axes->count; i++) {
         int64_t given = index_at(axes, i), axis = given < 0 ? given + rank : given;
         if (axis < 0 || axis >= rank)
@@ -324,7 +333,7 @@ static Error *roll_shifts(KernelContext *k, int64_t *shifts) {
         return error_invalid("shift must be a scalar or a 1-D vector. Found: %s", shape_text(&shift->shape).text);
     if (axis->shape.rank > 1)
         return error_invalid("axis must be a scalar or a 1-D vector. Found: %s", shape_text(&axis->shape).text);
-    if (shift->count != axis->count) return error_invalid("shift and axis must have the same size");
+    if (!shape_eq(&shift->shape, &axis->shape)) return error_invalid("shift and axis must have the same size");
     for (int64_t i = 0; i < axis->count; i++) {
         int64_t a = index_at(axis, i);
         if (a < 0) a += in->shape.rank;

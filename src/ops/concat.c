@@ -100,18 +100,20 @@ static Error *offset_mismatch(const Tensor *first, const Tensor *other, int i, i
 
 static Error *run_concat_offset(KernelContext *k) {
     int64_t axis;
+    if (k->in[0]->shape.rank != 0) return error_invalid("Concat dim tensor should be a scalar integer, but got shape %s", shape_text(&k->in[0]->shape).text);
+    for (int i = 1; i < k->input_count; i++) {
+        if (k->in[i]->shape.rank != 1) return error_invalid("input %d should be a vector, but got shape %s", i, shape_text(&k->in[i]->shape).text);
+    }
     Error *err = element_scalar_int(k, 0, "Concat dim tensor", &axis);
     if (err) return err;
     const Tensor *first = k->in[1];
-    if (first->shape.rank != 1)
-        return error_invalid("input 0 should be a vector, but got shape %s", shape_text(&first->shape).text);
     int64_t rank = first->count, sum = 0;
     if (axis < -rank || axis >= rank)
         return error_invalid("Concat dim is out of range: %lld vs. %lld", (long long)axis, (long long)rank);
     if (axis < 0) axis += rank;
     for (int i = 1; i < k->input_count; i++) {
         const Tensor *in = k->in[i];
-        if (in->shape.rank != 1 || in->count != rank)
+        if (in->count != rank)
             return error_invalid("input %d should contain %lld elements, but got %lld", i - 1, (long long)rank,
                                  (long long)in->count);
         Tensor *out = kernel_output(k, i - 1, &in->shape);

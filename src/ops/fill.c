@@ -104,7 +104,7 @@ static Error *run_one_hot(KernelContext *k) {
 static Error *run_broadcast_to(KernelContext *k) {
     const Tensor *in = k->in[0];
     Shape shape;
-    if (k->in[1]->shape.rank > 1)
+    if (k->in[1]->shape.rank != 1)
         return error_invalid("shape must be a vector of {int32,int64}, got shape %s", shape_text(&k->in[1]->shape).text);
     Error *err = read_dims(k->in[1], "shape", &shape);
     if (err) return err;

@@ -47,7 +47,7 @@ static Error *read_rows(KernelContext *k, const Tensor *indices, int64_t limit, 
 
 static Error *check_batch(const Tensor *params, const Tensor *indices, int64_t axis, int64_t batch_dims) {
     if (batch_dims < 0 || batch_dims > indices->shape.rank)
-        return error_invalid("Expected batch_dims in the range [-%d, %d], but got %lld", indices->shape.rank,
+        return error_invalid("Expected batch_dims in the range [%d, %d], but got %lld", -indices->shape.rank,
                              indices->shape.rank, (long long)batch_dims);
     if (batch_dims >= params->shape.rank && batch_dims > 0)
         return error_invalid("batch_dims (%lld) must be less than rank(params) (%d).", (long long)batch_dims,

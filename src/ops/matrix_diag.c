@@ -188,7 +188,7 @@ static Error *run_matrix_diag(KernelContext *k) {
     if (k->input_count > 1) {
         err = diag_size(k, &b);
         if (err) return err;
-        if (k->in[4]->count != 1) return error_invalid("padding_value must be a scalar");
+        if (k->in[4]->shape.rank != 0) return error_invalid("padding_value must be a scalar");
     } else {
         b.rows = b.cols = b.width;
     }

@@ -30,7 +30,7 @@ static Error *read_paddings(KernelContext *k, Padding *p) {
         return error_invalid("paddings must be a matrix with 2 columns: %s", shape_text(shape).text);
     if (shape->dims[0] != in->rank)
         return error_invalid("The first dimension of paddings must be the rank of inputs%s%s %s", shape_text(shape).text,
-                             mirror || grad ? "," : "", shape_text(in).text);
+                             mirror && !grad ? "," : "", shape_text(in).text);
     for (int d = 0; d < in->rank; d++) {
         p->before[d] = index_at(k->in[1], d * 2);
         p->after[d] = index_at(k->in[1], d * 2 + 1);

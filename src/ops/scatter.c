@@ -192,13 +192,13 @@ static void change_row(void *arg, int64_t row, int64_t update) {
 
 static Error *check_rows(const Tensor *params, const Tensor *indices, const Tensor *updates, bool by_handle) {
     const Shape *p = &params->shape, *i = &indices->shape, *u = &updates->shape;
-    if (p->rank < 1) return error_invalid("params must be at least 1-D, got shape %s", shape_text(p).text);
-    if (u->rank == 0) return NULL;
+    if (p->rank < 1 && (!by_handle || u->rank == i->rank - 1)) return error_invalid("params must be at least 1-D, got shape %s", shape_text(p).text);
+    if (u->rank == 0 && p->rank > 0) return NULL;
     bool prefix = u->rank >= i->rank, ok = u->rank == i->rank + p->rank - 1;
     for (int d = 0; prefix && d < i->rank; d++) prefix = u->dims[d] == i->dims[d];
     for (int d = 1; prefix && ok && d < p->rank; d++) ok = u->dims[i->rank + d - 1] == p->dims[d];
     if (prefix && ok) return NULL;
-    if (!prefix && by_handle)
+    if (!prefix && by_handle && u->rank == i->rank + p->rank - 1)
         return error_invalid("The shape of indices (%s) must be a prefix of the shape of updates (%s)", shape_text(i).text,
                              shape_text(u).text);
     return error_invalid(
@@ -209,7 +209,9 @@ static Error *check_rows(const Tensor *params, const Tensor *indices, const Tens
 
 static Error *scatter_rows(KernelContext *k, Tensor *params, const Tensor *indices, const Tensor *updates) {
     const ScatterState *s = k->state;
-    Error *err = check_rows(params, indices, updates, str_starts(k->node->op, STR("Resource")));
+    bool by_handle = str_starts(k->node->op, STR("Resource"));
+    if (by_handle && indices->count == 0) return NULL; /* then TensorFlow looks at no shape */
+    Error *err = check_rows(params, indices, updates, by_handle);
     if (err) return err;
     int64_t rows = params->shape.dims[0], width = shape_prod(&params->shape, 1, params->shape.rank);
     for (int64_t i = 0; i < indices->count; i++) {
@@ -289,7 +291,8 @@ static Error *check_made(const Shape *to, const Shape *i, const Shape *u, int de
 static Error *check_changed(const Tensor *to, const Tensor *indices, const Tensor *updates, int depth, int outer) {
     const Shape *i = &indices->shape, *u = &updates->shape;
     if (to->shape.rank < 1) return error_invalid("Output must be at least 1-D, got shape: %s", shape_text(&to->shape).text);
-    if (to->count == 0 && updates->count > 0)
+    bool empty = to->count == 0 || indices->count == 0 || updates->count == 0;
+    if (empty && (indices->count > 0 || updates->count > 0))
         return error_invalid("Indices and updates specified for empty output.  indices shape: %s", shape_text(i).text);
     if (i->rank < 1) return prefix_mismatch(i, u, outer);
     if (u->rank < 1 || i->dims[0] != u->dims[0]) return first_mismatch(i, u);

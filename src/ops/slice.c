@@ -42,6 +42,8 @@ static Error *slice_bounds(KernelContext *k, int64_t *begin, Shape *shape) {
     for (int d = 0; d < rank; d++) {
         int64_t dim = in->shape.dims[d], size = index_at(s, d);
         begin[d] = index_at(b, d);
+        if (dim == 0 && (begin[d] != 0 || (size != 0 && size != -1)))
+            return error_invalid("Expected begin[%d] == 0 (got %lld) and size[%d] == 0 (got %lld) when input.dim_size(%d) == 0", d, (long long)begin[d], d, (long long)size, d);
         if (begin[d] < 0 || begin[d] > dim)
             return error_invalid("Expected begin[%d] in [0, %lld], but got %lld", d, (long long)dim,
                                  (long long)begin[d]);
@@ -129,6 +131,7 @@ static Error *run_strided_slice(KernelContext *k) {
 static Error *run_strided_slice_grad(KernelContext *k) {
     Tensor *dy = k->in[4];
     Shape shape;
+    if (k->in[0]->shape.rank != 1) return error_invalid("shape must be 1-D, got shape.shape = %s", shape_text(&k->in[0]->shape).text);
     Error *err = kernel_shape_input(k, 0, &shape);
     if (err) return err;
     SliceSpec spec;
@@ -179,6 +182,7 @@ static Error *assign_slice(KernelContext *k, Tensor *whole) {
     SliceSpec spec;
     int64_t strides[SHAPE_MAX_RANK];
     Error *err = slice_spec_init(&spec, &whole->shape, k->in[1], k->in[2], k->in[3], k->state);
+    if (!err && shape_prod(&spec.picked, 0, spec.picked.rank) == 0) return NULL; /* any value fits where nothing is picked */
     if (!err) err = broadcast_strides(&spec, &value->shape, strides);
     if (!err) move_slice(k, &spec, whole->dtype, whole->data, value->data, strides, true);
     return err;
@@ -298,6 +302,9 @@ static Error *run_split_v(KernelContext *k) {
     if (given->shape.rank != 1 || given->count != k->output_count)
         return error_invalid("size of the split_tensor must be 1-D and have the same elements as outputs got %d -D and %lld elements",
                              given->shape.rank, (long long)given->count);
+    if (given->count == 1 && index_at(given, 0) != in->shape.dims[axis])
+        return error_invalid("If there is only one output, it must have the same size as the input. Input size: %lld output size: %lld", (long long)in->shape.dims[axis],
+                             (long long)index_at(given, 0));
     Tensor *sizes = kernel_scratch(k, DT_INT64, &given->shape);
     if (!sizes) return NULL;
     err = split_sizes(given, in->shape.dims[axis], tensor_i64(sizes));
