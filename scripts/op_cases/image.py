@@ -3,7 +3,7 @@ import struct
 
 import numpy as np
 
-from .table import Call, cases
+from .table import Call, cases, program
 
 I32, F32 = np.int32, np.float32
 
@@ -346,3 +346,30 @@ def scale_and_translate_grad(c):
     yield Call(c.values((3, 9, 3)), c.values((2, 5, 6, 3)), f(0.6, 1.5), f(0, 0.5))
     yield Call(c.values((2, 3, 9, 3)), c.values((5, 6, 3)), f(0.6, 1.5), f(0, 0.5))
     yield Call(c.values((2, 3, 9, 3)), c.values((2, 5, 6, 3)), f(0, 1.5), f(0, 0.5))
+
+
+def image_arguments(fed):
+    """One argument of another rank than it has to have."""
+    i32 = lambda v: fed(v, np.int32)
+    f32 = lambda v: fed(v, np.float32)
+    boxes, image = np.array([[0, 0, 1, 1.0]]), np.ones((1, 4, 4, 1))
+    crop = dict(image=f32(image), boxes=f32(boxes), box_ind=i32([0]), crop_size=i32([2, 2]))
+    yield "crop_b", "CropAndResize", {**crop, "boxes": f32(boxes[0])}
+    yield "crop_i", "CropAndResize", {**crop, "box_ind": i32([[0]])}
+    grad = dict(grads=f32(np.ones((1, 2, 2, 1))), image=f32(image), boxes=f32(boxes), box_ind=i32([0]))
+    yield "crop_gb", "CropAndResizeGradBoxes", {**grad, "boxes": f32(boxes[0])}
+    yield "crop_gd", "CropAndResizeGradBoxes", {**grad, "image": f32(np.ones((1, 4, 4, 2)))}
+    overlaps = dict(overlaps=f32(np.ones((2, 2))), scores=f32([1, 2]), max_output_size=i32(1), overlap_threshold=f32(0.5), score_threshold=f32(0))
+    yield "overlaps_r", "NonMaxSuppressionWithOverlaps", {**overlaps, "overlaps": f32([1, 2])}
+    yield "overlaps_s", "NonMaxSuppressionWithOverlaps", {**overlaps, "overlaps": f32(np.ones((1, 2)))}
+    several = dict(boxes=f32(np.ones((1, 3, 1, 4))), scores=f32(np.ones((1, 3, 2))), max_output_size_per_class=i32(1), max_total_size=i32(2), iou_threshold=f32(0.5),
+                   score_threshold=f32(0))
+    yield "several_b", "CombinedNonMaxSuppression", {**several, "boxes": f32(np.ones((1, 3, 1, 4, 1)))}
+    yield "several_s", "CombinedNonMaxSuppression", {**several, "scores": f32(np.ones((1, 3, 2, 1)))}
+    yield "warp", "ImageProjectiveTransformV3", dict(images=f32(image), transforms=f32(np.ones((1, 8))), output_shape=i32([2, 2]), fill_value=f32([0]), interpolation="NEAREST")
+    yield "scale", "ScaleAndTranslate", dict(images=f32(image), size=i32([[2, 2]]), scale=f32([1, 1]), translation=f32([0, 0]))
+
+
+@program("CropAndResize CropAndResizeGradBoxes NonMaxSuppressionWithOverlaps CombinedNonMaxSuppression ImageProjectiveTransformV3 ScaleAndTranslate")
+def image_arguments_of_wrong_ranks(p):
+    p.run_each(image_arguments)

@@ -4,7 +4,7 @@ import zlib
 
 import numpy as np
 
-from .table import Call, cases
+from .table import Call, cases, program
 
 
 def s(*words):
@@ -383,3 +383,26 @@ def unicode_script(c):
     yield Call(np.arange(0, 0x110000, 53, dtype=np.int32))
     yield Call(np.array([[-1, 0x110000], [0x10ffff, 0xd800], [2**31 - 1, -2**31]], np.int32))
     yield Call(np.array(0x3b1, np.int32))
+
+
+def pieces_outside(fed):
+    """Parts of strings that are not there, and edit distances of parts that do not fit."""
+    i32 = lambda v: fed(v, np.int32)
+    words = lambda v: fed(v, object)
+    for unit in ("BYTE", "UTF8_CHAR"):
+        piece = dict(input=words([b"ab", b"c"]), unit=unit)
+        yield "row_" + unit, "Substr", dict(pos=i32([0, 2]), len=i32([1, 1]), **piece)
+        yield "table_" + unit, "Substr", dict(pos=i32([[0], [2]]), len=i32([[1], [1]]), **piece)
+        yield "column_" + unit, "Substr", dict(pos=i32([[1], [2]]), len=i32([[1], [1]]), **piece)
+        yield "below_" + unit, "Substr", dict(pos=i32(-1), len=i32(-1), **piece)
+    i64 = lambda v: fed(v, np.int64)
+    distance = dict(hypothesis_indices=i64([[0, 0]]), hypothesis_values=i64([1]), hypothesis_shape=i64([1, 2]), truth_indices=i64([[0, 0]]), truth_values=i64([1]),
+                    truth_shape=i64([1, 2]))
+    for name, wrong in (("indices", [[[0, 0]]]), ("values", [[1]]), ("shape", [[1, 2]])):
+        yield "hypothesis_" + name, "EditDistance", {**distance, "hypothesis_" + name: i64(wrong)}
+        yield "truth_" + name, "EditDistance", {**distance, "truth_" + name: i64(wrong)}
+
+
+@program("Substr EditDistance")
+def pieces_of_strings_outside(p):
+    p.run_each(pieces_outside)

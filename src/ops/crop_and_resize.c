@@ -46,10 +46,11 @@ typedef struct CropJob {
 /* Inputs `boxes` and the next. */
 static Error *read_boxes(const KernelContext *k, int boxes, CropJob *job) {
     const Tensor *box = k->in[boxes], *image_of = k->in[boxes + 1];
-    if (box->shape.rank != 2) return error_invalid("boxes must be 2-D, got: %s", shape_text(&box->shape).text);
+    const bool forward = str_is(k->node->op, "CropAndResize");
+    if (box->shape.rank != 2) return error_invalid(forward ? "boxes must be 2-D, got: %s" : "boxes must be 2-D%s", shape_text(&box->shape).text);
     if (box->shape.dims[1] != 4) return error_invalid("boxes must have 4 columns");
     if (image_of->shape.rank != 1) {
-        return error_invalid("box_index must be 1-D%s", shape_text(&image_of->shape).text);
+        return error_invalid(forward ? "box_indices must be rank 1 but is shape %s" : "box_index must be 1-D%s", shape_text(&image_of->shape).text);
     }
     if (image_of->count != box->shape.dims[0]) return error_invalid("box_index has incompatible shape");
     job->boxes = image_of->count;
@@ -213,7 +214,7 @@ static Error *check_grads(const KernelContext *k, CropJob *job) {
     if (dz->rank != 4) return error_invalid("grads image must be 4-D%s", shape_text(dz).text);
     if (dz->dims[1] <= 0 || dz->dims[2] <= 0) return error_invalid("grads dimensions must be positive");
     if (dz->dims[0] != job->boxes) return error_invalid("boxes and grads have incompatible shape");
-    if (dz->dims[3] != job->channels) return error_invalid("image_size and grads are incompatible");
+    if (dz->dims[3] != job->channels) return error_invalid("image, grads depth differ");
     job->out_h = dz->dims[1];
     job->out_w = dz->dims[2];
     job->dz = tensor_f32(k->in[0]);

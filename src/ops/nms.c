@@ -112,7 +112,7 @@ static int64_t select_boxes(const Search *s, int *selected, float *scores) {
 
 static Error *check_overlaps(KernelContext *k) {
     const Shape *overlaps = &k->in[0]->shape, *scores = &k->in[1]->shape;
-    if (overlaps->rank != 2) return error_invalid("overlaps must be 2-D, got shape %s", shape_text(overlaps).text);
+    if (overlaps->rank != 2) return error_invalid("overlaps must be 2-D%s", shape_text(overlaps).text);
     if (overlaps->dims[0] != overlaps->dims[1])
         return error_invalid("overlaps must be square%s", shape_text(overlaps).text);
     if (scores->rank != 1)
@@ -217,7 +217,7 @@ static Error *combined_shape(KernelContext *k, Combined *c) {
     if (c->boxes->shape.rank != 4)
         return error_invalid("boxes must be 4-D%s", shape_text(&c->boxes->shape).text);
     if (c->scores->shape.rank != 3)
-        return error_invalid("scores must be 3-D, got shape %s", shape_text(&c->scores->shape).text);
+        return error_invalid("scores must be 3-D%s", shape_text(&c->scores->shape).text);
     const int64_t *b = c->boxes->shape.dims, *s = c->scores->shape.dims;
     c->batch = b[0];
     c->n = b[1];

@@ -228,7 +228,8 @@ static Error *run_scale(KernelContext *k) {
     const Shape *in = &k->in[0]->shape;
     const float *scale = NULL, *move = NULL;
     if (in->rank != 4) return error_invalid("input must be 4-dimensional%s", shape_text(in).text);
-    if (k->in[1]->shape.rank != 1 || k->in[1]->count != 2)
+    if (k->in[1]->shape.rank != 1) return error_invalid("output_shape_t must be 1-dimensional%s", shape_text(&k->in[1]->shape).text);
+    if (k->in[1]->count != 2)
         return error_invalid("output_shape_t must be a vector of two elements, not %s", shape_text(&k->in[1]->shape).text);
     int64_t height = tensor_i32(k->in[1])[0], width = tensor_i32(k->in[1])[1];
     if (height <= 0 || width <= 0) return error_invalid("output dimensions must be positive");

@@ -324,8 +324,11 @@ static Error *distance_shape(const Tensor *shape) {
 static Error *distance_views(KernelContext *k, SparseView *h, SparseView *t) {
     const Tensor *of_h = k->in[2], *of_t = k->in[5];
     for (int i = 0; i < 6; i += 3) {
-        const Shape *indices = &k->in[i]->shape;
+        const Shape *indices = &k->in[i]->shape, *values = &k->in[i + 1]->shape, *size = &k->in[i + 2]->shape;
         const char *name = i ? "truth" : "hypothesis";
+        if (indices->rank != 2) return error_invalid("%s_indices should be a matrix, but got shape: %s", name, shape_text(indices).text);
+        if (values->rank != 1) return error_invalid("%s_values should be a vector, but got shape: %s", name, shape_text(values).text);
+        if (size->rank != 1) return error_invalid("%s_shape should be a vector, but got shape: %s", name, shape_text(size).text);
         if (indices->rank == 2 && k->in[i + 2]->count != indices->dims[1])
             return error_invalid("Expected %s_shape.NumElements == #cols(%s_indices), their shapes are: %s and %s", name, name,
                                  shape_text(&k->in[i + 2]->shape).text, shape_text(indices).text);

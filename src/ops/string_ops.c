@@ -303,7 +303,7 @@ static Error *run_length(KernelContext *k) {
 
 static Error *substr(Str s, int64_t pos, int64_t len, bool characters, Str *out) {
     int64_t size = characters ? utf8_length(s) : (int64_t)s.len;
-    if ((pos > size || pos < -size) && characters) return error_invalid("pos %lld out of range for string", (long long)pos);
+    if ((pos > size || pos < -size || (pos < 0 && len < 0)) && characters) return error_invalid("pos %lld out of range for string", (long long)pos);
     if (pos > size || pos < -size)
         return error_invalid("pos %lld out of range for string b'%.*s'", (long long)pos, STR_ARG(s));
     int64_t from = pos < 0 ? pos + size : pos;
@@ -353,6 +353,10 @@ static Error *run_substr(KernelContext *k) {
         Str part;
         Error *err = substr(at(in, broadcast_index(&in->shape, &shape, i)), tensor_index(pos, p), tensor_index(len, p),
                             characters, &part);
+        if (err && shape.rank == 2 && pos->shape.rank > 0 && !shape_eq(&in->shape, &pos->shape)) {
+            long long row = i / shape.dims[1], column = i % shape.dims[1];
+            return characters ? error_append(err, " at index %lld", row) : error_append(err, " at index (%lld, %lld)", row, column);
+        }
         if (err) return error_append(err, " at index %lld", (long long)i);
         tstring_set(&tensor_str(out)[i], part);
     }

@@ -167,7 +167,7 @@ static Error *warp(KernelContext *k) {
     WarpJob job = {
         .state = k->state, .x = x, .transforms = tensor_f32(transforms), .transform_count = transforms->shape.dims[0]};
     if (k->input_count == 4) {
-        if (k->in[3]->shape.rank != 0) return error_invalid("fill_value must be a scalar");
+        if (k->in[3]->shape.rank != 0) return error_invalid("fill_value must be a scalar%s", shape_text(&k->in[3]->shape).text);
         job.fill = (double)tensor_f32(k->in[3])[0];
         bool whole = x->dtype == DT_UINT8 || x->dtype == DT_INT32 || x->dtype == DT_INT64;
         if (whole) job.fill = trunc(job.fill);
@@ -264,7 +264,7 @@ static Error *glimpse(KernelContext *k) {
         return error_invalid("first dimension should be batch%s", shape_text(&offsets->shape).text);
     if (offsets->shape.dims[1] != 2)
         return error_invalid("second dimension should be of size 2 (y,x)%s", shape_text(&offsets->shape).text);
-    if (h < 0 || w < 0) return error_invalid("glimpse height and width must not be negative, got %lld and %lld", (long long)h, (long long)w);
+    if (h < 0 || w < 0) return error_invalid("Expected a non-negative size, got %lld", (long long)(h < 0 ? h : w));
     Shape shape = shape_of(4, (int64_t[]){in[0], h, w, in[3]});
     Tensor *z = kernel_output(k, 0, &shape);
     if (!z || z->count == 0) return NULL;
