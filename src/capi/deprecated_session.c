@@ -40,7 +40,7 @@ static RunSignature names_of(const char **inputs, int ninputs, const char **outp
     for (int i = 0; i < ninputs; i++) names[i] = str_of(inputs[i]);
     for (int i = 0; i < noutputs; i++) names[ninputs + i] = str_of(outputs[i]);
     for (int i = 0; i < ntargets; i++) names[ninputs + noutputs + i] = str_of(targets[i]);
-    return (RunSignature){names, names + ninputs, names + ninputs + noutputs, ninputs, noutputs, ntargets};
+    return (RunSignature){.feeds = names, .fetches = names + ninputs, .targets = names + ninputs + noutputs, .feed_count = ninputs, .fetch_count = noutputs, .target_count = ntargets};
 }
 
 /* Takes the inputs over, as these two functions always did. */

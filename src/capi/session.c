@@ -119,7 +119,7 @@ static RunSignature names_of(Names *n, const TF_Output *inputs, int ninputs, con
         n->feeds[i] = (Str){n->text.ptr + from, ends[i] - from};
     }
     free(ends);
-    return (RunSignature){n->feeds, n->fetches, n->targets, ninputs, noutputs, ntargets};
+    return (RunSignature){.feeds = n->feeds, .fetches = n->fetches, .targets = n->targets, .feed_count = ninputs, .fetch_count = noutputs, .target_count = ntargets};
 }
 
 static void names_clear(Names *n) {

@@ -16,13 +16,23 @@ static void copy_names(Arena *a, char **names, size_t count, const Str **out, in
     *out_count = (int)count;
 }
 
+static void copy_connections(Callable *c, const Pb__CallableOptions *options) {
+    Connection *copy = arena_calloc(c->arena, options->n_tensor_connection, sizeof *copy);
+    for (size_t i = 0; i < options->n_tensor_connection; i++)
+        copy[i] = (Connection){arena_str(c->arena, str_of(options->tensor_connection[i]->from_tensor)), arena_str(c->arena, str_of(options->tensor_connection[i]->to_tensor))};
+    c->signature.connections = copy;
+    c->signature.connection_count = (int)options->n_tensor_connection;
+}
+
 Error *master_session_make_callable(MasterSession *s, const Pb__CallableOptions *options, int64_t *handle) {
-    if (options->n_tensor_connection) return error_unimplemented("CallableOptions.tensor_connection is not supported in a distributed session");
+    if (options->n_feed_devices || options->n_fetch_devices)
+        return error_unimplemented("CallableOptions::feed_devices and CallableOptions::fetch_devices to configure feeding/fetching tensors to/from device memory is not yet supported when using a remote session.");
     Callable *c = xcalloc(1, sizeof *c);
     c->arena = arena_new();
     copy_names(c->arena, options->feed, options->n_feed, &c->signature.feeds, &c->signature.feed_count);
     copy_names(c->arena, options->fetch, options->n_fetch, &c->signature.fetches, &c->signature.fetch_count);
     copy_names(c->arena, options->target, options->n_target, &c->signature.targets, &c->signature.target_count);
+    copy_connections(c, options);
     if (options->run_options) {
         c->trace = options->run_options->trace_level > 0;
         c->partition_graphs = options->run_options->output_partition_graphs;
@@ -58,7 +68,7 @@ Error *master_session_run_callable(MasterSession *s, int64_t handle, Tensor *con
     pthread_mutex_unlock(&s->mutex);
     Error *err = c ? NULL : error_invalid("No such callable handle: %lld", (long long)handle);
     if (!err && request.signature.feed_count != feed_count)
-        err = error_invalid("Callable %lld takes %d feeds, got %d", (long long)handle, request.signature.feed_count, feed_count);
+        err = error_invalid("Expected %d feed tensors, but got %d", request.signature.feed_count, feed_count);
     if (!err) err = master_session_run(s, &request, call, reply);
     arena_free(arena);
     return err;

@@ -21,6 +21,10 @@ void signature_key(const RunSignature *s, StrBuf *out) {
     add_names(out, '<', s->feeds, s->feed_count);
     add_names(out, '>', s->fetches, s->fetch_count);
     add_names(out, '!', s->targets, s->target_count);
+    for (int i = 0; i < s->connection_count; i++) {
+        add_names(out, '(', &s->connections[i].from, 1);
+        add_names(out, ')', &s->connections[i].to, 1);
+    }
 }
 
 static const Str *copy_strings(Arena *a, const Str *from, int count) {
@@ -34,6 +38,9 @@ void signature_copy(Arena *a, const RunSignature *from, RunSignature *to) {
     to->feeds = copy_strings(a, from->feeds, from->feed_count);
     to->fetches = copy_strings(a, from->fetches, from->fetch_count);
     to->targets = copy_strings(a, from->targets, from->target_count);
+    Connection *connections = arena_calloc(a, (size_t)from->connection_count, sizeof *connections);
+    for (int i = 0; i < from->connection_count; i++) connections[i] = (Connection){arena_str(a, from->connections[i].from), arena_str(a, from->connections[i].to)};
+    to->connections = connections;
 }
 
 static Str *keys_of(Arena *a, const ClientDevice *client, const Str *names, int count) {

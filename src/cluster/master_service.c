@@ -133,7 +133,7 @@ static Error *decode_options(Str bytes, RunRequest *out) {
 
 /* `feeds` has room for what the message feeds. */
 static Error *decode_run(const RunMessage *m, Tensor **feeds, RunRequest *out) {
-    out->signature = (RunSignature){m->feeds, m->fetches, m->targets, m->feed_count, m->fetch_count, m->target_count};
+    out->signature = (RunSignature){.feeds = m->feeds, .fetches = m->fetches, .targets = m->targets, .feed_count = m->feed_count, .fetch_count = m->fetch_count, .target_count = m->target_count};
     out->feeds = feeds;
     Error *err = decode_options(m->options, out);
     for (int i = 0; !err && i < m->feed_count; i++) {
@@ -238,7 +238,7 @@ static void partial_run_setup(void *arg, ServerCall *call) {
     char *handle = NULL;
     Str *feeds = strings_of(request->feed, request->n_feed), *fetches = strings_of(request->fetch, request->n_fetch);
     Str *targets = strings_of(request->target, request->n_target);
-    RunSignature signature = {feeds, fetches, targets, (int)request->n_feed, (int)request->n_fetch, (int)request->n_target};
+    RunSignature signature = {.feeds = feeds, .fetches = fetches, .targets = targets, .feed_count = (int)request->n_feed, .fetch_count = (int)request->n_fetch, .target_count = (int)request->n_target};
     Error *err = master_fresh_request_id(services->master, request->request_id) ? NULL : twice("PartialRunSetup");
     if (!err) err = master_find_session(services->master, str_of(request->session_handle), &s);
     if (!err) err = master_session_partial_setup(s, &signature, &handle);

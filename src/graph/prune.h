@@ -3,10 +3,17 @@
 #include "base/error.h"
 #include "graph/graph.h"
 
+/* A tensor of the graph that stands where a feed would: all that reads `to` reads `from`. */
+typedef struct Connection {
+    Str from, to; /* "node:0" or "node" */
+} Connection;
+
 typedef struct RunSignature {
     const Str *feeds, *fetches; /* "node:0" or "node" */
     const Str *targets;         /* "node" */
     int feed_count, fetch_count, target_count;
+    const Connection *connections; /* in order: one made later changes what an earlier one reads, not the other way round */
+    int connection_count;
 } RunSignature;
 
 /* Where the client stands: the device on which feeds arrive and fetches leave. */

@@ -194,7 +194,7 @@ static void run_step(const Case *c, DirectSession *s, int number, const cJSON *s
     }
     cJSON_ArrayForEach(item, fetches) names[i++] = str_of(item->valuestring);
     cJSON_ArrayForEach(item, targets) names[i++] = str_of(item->valuestring);
-    RunSignature sig = {names, names + feed_count, names + feed_count + fetch_count, feed_count, fetch_count, target_count};
+    RunSignature sig = {.feeds = names, .fetches = names + feed_count, .targets = names + feed_count + fetch_count, .feed_count = feed_count, .fetch_count = fetch_count, .target_count = target_count};
     Error *err = run_like_client(s, &sig, values, results);
     if (err && !want_error) {
         note(problems, number, error_code_name(err->code), err->message);

@@ -181,7 +181,7 @@ static bool run_step(Unit *u, int number, const cJSON *step) {
     }
     cJSON_ArrayForEach(item, fetches) names[i++] = str_of(item->valuestring);
     cJSON_ArrayForEach(item, targets) names[i++] = str_of(item->valuestring);
-    RunSignature sig = {names, names + feed_count, names + feed_count + fetch_count, feed_count, fetch_count, target_count};
+    RunSignature sig = {.feeds = names, .fetches = names + feed_count, .targets = names + feed_count + fetch_count, .feed_count = feed_count, .fetch_count = fetch_count, .target_count = target_count};
     Error *err = direct_session_run(u->session, &sig, values, results, TIMEOUT_MS);
     if (err || !expect) check_error(u, number, step, err);
     for (int j = 0; !err && j < fetch_count; j++) {

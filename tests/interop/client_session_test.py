@@ -1,11 +1,13 @@
 """What a client can do with sessions: fetches of every form, feeds, partial runs, callables, containers, and what it gets when it errs."""
 import collections
+import re
 
 import numpy as np
+import pytest
 import tensorflow.compat.v1 as tf
 from tensorflow.core.protobuf import config_pb2
 
-from client_programs import program
+from client_programs import compare, program
 
 Pair = collections.namedtuple("Pair", ["first", "second"])
 
@@ -196,6 +198,60 @@ def test_callables_from_options(p):
     link = config_pb2.CallableOptions(feed=["const:0"], fetch=["after:0"])
     tf.add(tf.constant(1, name="const"), 1, name="after")
     p.attempt(lambda: s._make_callable_from_options(link)(np.array(5, np.int32)))
+
+
+CONNECTIONS = {
+    "in place of a feed": (["e:0"], [("d:0", "y:0")]),
+    "two": (["e:0", "f:0", "d:0"], [("d:0", "y:0"), ("u:1", "z:0")]),
+    "names without an index": (["e:0"], [("d", "y")]),
+    "of a variable": (["e:0"], [("v:0", "y:0")]),
+    "in place of a variable": (["v/read:0"], [("d:0", "v:0")]),
+    "in place of what a node waits for": (["q:0"], [("d:0", "w:0")]),
+    "seen in a loop": (["loop/Identity_2:0"], [("d:0", "y:0")]),
+    "of what a later one replaces": (["f:0"], [("y:0", "z:0"), ("c:0", "y:0")]),
+    "of what an earlier one has replaced": (["f:0"], [("c:0", "y:0"), ("y:0", "z:0")]),
+    "of what an earlier one changes": (["f:0"], [("c:0", "y:0"), ("e:0", "z:0")]),
+    "of itself": (["e:0"], [("e:0", "y:0")]),
+    "of each other": (["f:0"], [("e:0", "z:0"), ("f:0", "y:0")]),
+    "of no node": (["e:0"], [("nothing:0", "y:0")]),
+    "of no output": (["e:0"], [("d:1", "y:0")]),
+    "to no node": (["e:0"], [("d:0", "nothing:0")]),
+    "to no output": (["e:0"], [("d:0", "y:3")]),
+    "twice": (["e:0"], [("d:0", "y:0"), ("c:0", "y:0")]),
+    "fetched": (["y:0"], [("d:0", "y:0")]),
+    "of another type": (["j:0"], [("d:0", "i:0")]),
+}
+
+
+@pytest.mark.parametrize("row", CONNECTIONS)
+def test_a_tensor_is_connected_to_another(rill, reference, tmp_path, row):
+    def program(p):
+        c = tf.constant([1.0, 2.0], name="c")
+        d = tf.add(c, 3.0, name="d")
+        y, z, w = (tf.placeholder(tf.float32, [2], name=name) for name in "yzw")
+        tf.add(tf.multiply(y, 10.0, name="e"), z, name="f")
+        tf.add(tf.placeholder(tf.int32, name="i"), 1, name="j")
+        tf.unstack(tf.stack([c, d]), name="u")
+        v = tf.Variable([5.0, 6.0], name="v")
+        with tf.control_dependencies([w]):
+            tf.constant(4.0, name="q")
+        tf.while_loop(lambda n: n < 10.0, lambda n: n * 2 + 0 * y[0], [c[0]], name="loop")
+        p.run(v.initializer)
+        options = config_pb2.CallableOptions(fetch=CONNECTIONS[row][0])
+        for source, replaced in CONNECTIONS[row][1]:
+            options.tensor_connection.add(from_tensor=source, to_tensor=replaced)
+        value = p.attempt(lambda: p.session._make_callable_from_options(options)())
+        p.record(value is None and re.sub("From [^ ]*:\n", "", p.outcomes[-1].text).split("\n")[0])
+
+    compare(program, rill, reference, tmp_path)
+
+
+@program(server=True)
+def test_feeds_from_a_devices_memory_are_refused(p):
+    tf.add(tf.placeholder(tf.float32, [], name="x"), 1.0, name="y")
+    options = config_pb2.CallableOptions(feed=["x:0"], fetch=["y:0"])
+    options.feed_devices["x:0"] = "/cpu:0"
+    p.attempt(lambda: p.session._make_callable_from_options(options)(np.float32(1)))
 
 
 @program("v1", "v2", server=True)
