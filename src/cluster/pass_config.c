@@ -18,10 +18,11 @@ static const struct {
     {24, PASS_SHARE},    /* common_subgraph_elimination */
 };
 
+/* TensorFlow's arithmetic rewrites know no level, and graphs of its vectorizer do not run without them. */
 static unsigned disabled_by_optimizer(const Pb__OptimizerOptions *o) {
     if (!o || o->opt_level >= LEVEL_1) return 0;
     unsigned asked = (o->do_constant_folding ? PASS_FOLD : 0) | (o->do_common_subexpression_elimination ? PASS_SHARE : 0);
-    return PASS_ALL & ~asked;
+    return PASS_ALL & ~(asked | PASS_SIMPLIFY);
 }
 
 static unsigned disabled_by_rewriter(Str rewriter_config) {

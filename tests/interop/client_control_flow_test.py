@@ -380,6 +380,17 @@ def test_custom_gradients(p):
 def test_vectorized_maps(p):
     x = tf.constant(np.arange(12, dtype=np.float32).reshape(3, 2, 2))
     p.run(tf.vectorized_map(lambda m: tf.matmul(m, m, transpose_b=True) + tf.reduce_sum(m), x))
+
+
+@program(server=True, graph_options=tf.GraphOptions(optimizer_options=tf.OptimizerOptions(opt_level=tf.OptimizerOptions.L0)))
+def test_gradients_of_a_vectorized_batch_normalization_at_level_0(p):
+    x = tf.constant(np.random.RandomState(0).rand(3, 2, 5, 5, 2), tf.float32)
+
+    def normalize(one):
+        y, mean, variance = tf.nn.fused_batch_norm(one, [1.0, 2.0], [0.5, 0.2], epsilon=0.01)
+        return y, mean, variance, tf.gradients(y * y * y, one)[0]
+
+    p.run(tf.vectorized_map(normalize, x, fallback_to_while_loop=False))
     from tensorflow.python.ops.parallel_for import gradients
     v = tf.constant([1.0, 2.0, 3.0])
     p.run(gradients.jacobian(tf.cumsum(v * v), v))

@@ -56,9 +56,9 @@ def nodes_of(session, fetch, feeds):
 @pytest.mark.parametrize("config, off", [
     (config_of(), ""),
     (config_of(disable_meta_optimizer=True), "fold simplify bypass share"),
-    (level_0(), "fold simplify bypass share"),
-    (level_0(do_constant_folding=True), "simplify bypass share"),
-    (level_0(do_common_subexpression_elimination=True), "fold simplify bypass"),
+    (level_0(), "fold bypass share"),
+    (level_0(do_constant_folding=True), "bypass share"),
+    (level_0(do_common_subexpression_elimination=True), "fold bypass"),
     (config_of(constant_folding=OFF), "fold"),
     (config_of(arithmetic_optimization=OFF), "simplify"),
     (config_of(dependency_optimization=OFF), "bypass"),
