@@ -218,6 +218,10 @@ ROWS = {
     "filter by a vector": lambda: Data.range(3).filter(lambda x: tf.placeholder_with_default([True, False], None)),
     "take while a vector": lambda: Data.range(3).take_while(lambda x: tf.placeholder_with_default([True, False], None)),
     "shard of none": lambda: Data.range(3).shard(number(0), 0),
+    "one element was promised": lambda: Data.range(0).apply(tf.data.experimental.assert_cardinality(1)),
+    "no end was promised": lambda: Data.range(0).apply(tf.data.experimental.assert_cardinality(tf.data.experimental.INFINITE_CARDINALITY)),
+    "more than was promised": lambda: Data.range(3).apply(tf.data.experimental.assert_cardinality(0)),
+    "nobody knows how many were promised": lambda: Data.range(3).apply(tf.data.experimental.assert_cardinality(tf.data.experimental.UNKNOWN_CARDINALITY)),
 }
 
 

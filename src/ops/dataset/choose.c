@@ -1,4 +1,5 @@
 /* choose.c: DirectedInterleaveDataset, IgnoreErrorsDataset, UniqueDataset, and datasets that are their input. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/hashmap.h"
@@ -371,20 +372,29 @@ typedef struct AssertIterator {
     int64_t at;
 } AssertIterator;
 
+/* "1 element", "an infinite number of elements". */
+static void describe_count(int64_t count, char *out, size_t size) {
+    if (count == CARDINALITY_INFINITE)
+        snprintf(out, size, "an infinite number of elements");
+    else
+        snprintf(out, size, "%lld element%s", (long long)count, count == 1 ? "" : "s");
+}
+
+static Error *wrong_count(int64_t want, const char *how, int64_t got) {
+    char wanted[48], seen[48];
+    describe_count(want, wanted, sizeof wanted);
+    describe_count(got, seen, sizeof seen);
+    return error_new(CODE_FAILED_PRECONDITION, "Input dataset was expected to contain %s but contained %s %s.", wanted, how, seen);
+}
+
 static Error *next_counted(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
     AssertIterator *a = (AssertIterator *)it;
     int64_t want = ((AssertDataset *)it->dataset)->count;
     Error *err = iterator_next(it->input, c, out, end);
     if (err) return err;
     a->at += !*end;
-    if (*end && want != a->at)
-        return error_new(CODE_FAILED_PRECONDITION,
-                         "Input dataset was expected to contain %lld elements but contained only %lld element%s.",
-                         (long long)want, (long long)a->at, a->at == 1 ? "" : "s");
-    if (!*end && want >= 0 && a->at > want)
-        return error_new(CODE_FAILED_PRECONDITION,
-                         "Input dataset was expected to contain %lld elements but contained at least %lld element%s.",
-                         (long long)want, (long long)a->at, a->at == 1 ? "" : "s");
+    if (*end && want != a->at) return wrong_count(want, "only", a->at);
+    if (!*end && want != CARDINALITY_INFINITE && a->at > want) return wrong_count(want, "at least", a->at);
     return NULL;
 }
 
@@ -417,7 +427,6 @@ static Error *run_assert_cardinality(KernelContext *k) {
     Error *err = kernel_dataset(k, 0, &in);
     if (!err) err = kernel_int64(k, 1, "cardinality", &count);
     if (err) return err;
-    if (count == CARDINALITY_UNKNOWN) return run_same(k);
     AssertDataset *d = (AssertDataset *)dataset_like(&assert_kind, in);
     d->count = count;
     kernel_set_dataset(k, 0, &d->base);
