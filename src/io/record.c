@@ -20,7 +20,7 @@ Error *compression_from_name(Str name, Compression *out) {
     else if (str_is(name, "GZIP"))
         *out = COMPRESSION_GZIP;
     else
-        return error_invalid("Unsupported compression_type: %.*s", STR_ARG(name));
+        return error_invalid("Unsupported compression_type: %.*s.", STR_ARG(name));
     return NULL;
 }
 
@@ -135,8 +135,7 @@ static Error *inflate_some(InputStream *s) {
             s->member_open = false;
             inflateReset(&s->z); /* files may be made of several members */
         } else if (rc != Z_OK && rc != Z_BUF_ERROR) {
-            return error_new(CODE_DATA_LOSS, "%s: compressed data is damaged (%s)", s->path,
-                             s->z.msg ? s->z.msg : "inflate");
+            return error_new(CODE_DATA_LOSS, s->z.msg ? "inflate() failed with error %d: %s" : "inflate() failed with error %d", rc, s->z.msg);
         }
     }
     s->at = 0;
@@ -279,6 +278,7 @@ Error *decompress(Str bytes, Compression compression, char **out, size_t *len) {
 
 struct RecordReader {
     InputStream *stream;
+    bool cut_short; /* the file ended within the length of a record */
     char *record;
     size_t capacity;
     Error *damage; /* of the record that could not be read: there is none after it */
@@ -305,9 +305,17 @@ uint64_t record_reader_position(const RecordReader *r) {
     return input_stream_position(r->stream);
 }
 
-static Error *damaged(const RecordReader *r, const char *what, uint64_t at) {
-    bool cut = !strcmp(what, "truncated");
-    return error_new(CODE_DATA_LOSS, "%s record at %llu%s in %s", what, (unsigned long long)at, cut ? "' failed with Read less bytes than requested" : "", r->stream->path);
+bool record_reader_cut_short(const RecordReader *r) {
+    return r->cut_short;
+}
+
+static Error *truncated(uint64_t at) {
+    return error_new(CODE_DATA_LOSS, "truncated record at %llu' failed with Read less bytes than requested", (unsigned long long)at);
+}
+
+/* A length is at the record, what it is the length of behind it. */
+static Error *corrupted(uint64_t at) {
+    return error_new(CODE_DATA_LOSS, "corrupted record at %llu%s", (unsigned long long)at, at ? "" : " (Is this even a TFRecord file?)");
 }
 
 /* Grows in steps while bytes really come, so that a damaged length allocates nothing large. */
@@ -326,7 +334,7 @@ static Error *read_body(RecordReader *r, uint64_t at, size_t size) {
         size_t got;
         Error *err = input_stream_read(r->stream, r->record + have, want - have, &got);
         if (err) return err;
-        if (got < want - have) return damaged(r, "truncated", at);
+        if (got < want - have) return truncated(at);
         have = want;
     }
     return NULL;
@@ -339,17 +347,16 @@ static Error *read_record(RecordReader *r, Str *record, bool *more) {
     size_t got;
     Error *err = input_stream_read(r->stream, header, sizeof header, &got);
     if (err) return err;
-    *more = got > 0;
-    if (!got) return NULL;
-    if (got < sizeof header) return damaged(r, "truncated", at);
+    *more = got == sizeof header;
+    r->cut_short = got && !*more;
+    if (!*more) return NULL;
     memcpy(&length, header, 8);
     memcpy(&crc, header + 8, 4);
-    if (crc32c_unmask(crc) != crc32c(0, header, 8)) return damaged(r, "corrupted", at);
-    if (length > (uint64_t)1 << 40) return damaged(r, "corrupted", at);
+    if (crc32c_unmask(crc) != crc32c(0, header, 8) || length > (uint64_t)1 << 40) return corrupted(at);
     err = read_body(r, at, (size_t)length + 4);
     if (err) return err;
     memcpy(&crc, r->record + length, 4);
-    if (crc32c_unmask(crc) != crc32c(0, r->record, (size_t)length)) return damaged(r, "corrupted", at);
+    if (crc32c_unmask(crc) != crc32c(0, r->record, (size_t)length)) return corrupted(at + sizeof header);
     *record = (Str){r->record, (size_t)length};
     return NULL;
 }

@@ -33,6 +33,7 @@ Error *record_reader_open(const FileSystem *fs, const char *path, Compression co
 void record_reader_close(RecordReader *r);
 /* The next record, valid until the next call; *more is false at the end of the file. DataLoss names file and offset, and comes again. */
 Error *record_reader_next(RecordReader *r, Str *record, bool *more) MUST_CHECK;
+bool record_reader_cut_short(const RecordReader *r); /* there was no more, but the beginning of a record: TensorFlow takes it for the end */
 uint64_t record_reader_position(const RecordReader *r); /* of the next record, in the decompressed bytes */
 
 typedef struct RecordWriter RecordWriter;

@@ -44,6 +44,8 @@ static Error *scan_file(const char *path, const Options *o, RecordFn *fn, void *
         Str record;
         uint64_t offset = record_reader_position(r);
         err = record_reader_next(r, &record, &more);
+        if (!err && record_reader_cut_short(r)) err = error_new(CODE_DATA_LOSS, "truncated record at %llu", (unsigned long long)offset);
+        if (err) err = error_wrap(err, "%s", path);
         if (err || !more) break;
         if (fn) go_on = fn(arg, out->count, offset, record);
         out->count++;

@@ -239,6 +239,64 @@ def test_errors_of_datasets_are_told_in_the_same_words(rill, reference, tmp_path
     assert words(got[at]) == words(expected[at])
 
 
+def files_of_a_program(p):
+    """Of three records; in `header` the last one is cut within its length, in `body` behind it."""
+    with tf.python_io.TFRecordWriter(p.folder + "/whole") as writer:
+        for i in range(3):
+            writer.write(b"x%d" % i)
+    with open(p.folder + "/whole", "rb") as f:
+        whole = f.read()
+    return write(p, body=whole[:-3], header=whole[:38], value=whole[:30] + b"?" + whole[31:], length=whole[:8] + b"????" + whole[12:], later=whole[:26] + b"????" + whole[30:], digits=b"0123456789")
+
+
+FILES = {
+    "record cut in its value": lambda paths: tf2.data.TFRecordDataset(paths("body")),
+    "record cut in its length": lambda paths: tf2.data.TFRecordDataset(paths("header")),
+    "another value": lambda paths: tf2.data.TFRecordDataset(paths("value")),
+    "no records": lambda paths: tf2.data.TFRecordDataset(paths("length")),
+    "another length": lambda paths: tf2.data.TFRecordDataset(paths("later")),
+    "records that are not compressed": lambda paths: tf2.data.TFRecordDataset(paths("whole"), "GZIP"),
+    "lines that are not compressed": lambda paths: tf2.data.TextLineDataset(paths("digits"), "ZLIB"),
+    "lines compressed somehow": lambda paths: tf2.data.TextLineDataset(paths("digits"), tf.placeholder_with_default("LZ", [])),
+    "fields compressed somehow": lambda paths: tf2.data.experimental.CsvDataset(paths("digits"), [tf.string], compression_type="LZ"),
+    "lines without a buffer": lambda paths: tf2.data.TextLineDataset(paths("digits"), buffer_size=number(-1)),
+    "pieces without a buffer": lambda paths: tf2.data.FixedLengthRecordDataset(paths("digits"), 2, buffer_size=number(-1)),
+    "less than header and footer": lambda paths: tf2.data.FixedLengthRecordDataset(paths("digits"), 2, 6, 6),
+    "an odd number less": lambda paths: tf2.data.FixedLengthRecordDataset(paths("digits"), 3, 6, 6),
+    "more calls than a cycle": lambda paths: Data.range(3).interleave(Data.from_tensors, cycle_length=number(1), num_parallel_calls=number(2)),
+}
+
+
+@pytest.mark.parametrize("row", FILES)
+def test_errors_of_files_are_told_in_the_same_words(rill, reference, tmp_path, row):
+    def build(p):
+        pull(p, FILES[row](files_of_a_program(p)), 4)
+
+    def told(outcome):
+        if not isinstance(outcome, Failure):
+            return outcome
+        kind, text = words(outcome)
+        return kind, re.sub(r"Iterator::Root\S*|Dataset(V\d)?:\d+|\S*/(?=\w+\")|^'\w+'\s|__inference\S*", "*", text.split("\n")[-1]).lstrip("*")
+
+    expected = outcomes_of(build, reference, tmp_path / "tensorflow", "v1", {})
+    got = outcomes_of(build, rill, tmp_path / "rill", "v1", {})
+    assert list(map(told, got)) == list(map(told, expected))
+
+
+@program()
+def test_numbers_up_to_the_largest_have_no_end(p):
+    for make in (lambda: Data.range(2 ** 63 - 1), lambda: Data.range(3).enumerate(), lambda: Data.range(2 ** 63 - 2)):
+        p.run(make().cardinality())
+        p.run(random_access.at(make(), 1))
+
+
+@program()
+def test_an_optional_of_something_and_one_of_nothing(p):
+    some, none = tf.raw_ops.OptionalFromValue(components=[1.0]), tf.raw_ops.OptionalNone()
+    p.run(tf.raw_ops.OptionalHasValue(optional=tf.add_n([some, none])))
+    p.record("one has a value and the other doesn't" in p.outcomes[-1].text)
+
+
 def unless_two(x):
     with tf.control_dependencies([tf.debugging.Assert(tf.not_equal(x, 2), ["two", x])]):
         return tf.identity(x)

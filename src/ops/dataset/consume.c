@@ -168,7 +168,9 @@ static Error *check_place(const Dataset *d, int64_t index) {
         return error_unimplemented("Random access is not implemented for dataset %sDatasetOp::Dataset", d->kind->name);
     if (index < 0 || index >= n)
         return error_new(CODE_OUT_OF_RANGE, "Index out of range [0, %lld):%lld", (long long)n, (long long)index);
-    return NULL;
+    Error *err = NULL;
+    for (int i = 0; !err && i < d->input_count && str_is(str_of(d->kind->name), "Zip"); i++) err = check_place(d->inputs[i], index);
+    return err;
 }
 
 /* Walks there: those before it are made and dropped. */
@@ -205,8 +207,9 @@ static Error *write_records(Walk *w, RecordWriter *writer) {
     Error *err = NULL;
     for (bool end = false; !err && !end;) {
         err = iterator_next(w->it, &w->context, element, &end);
-        if (!err && !end && (w->count != 1 || element[0]->dtype != DT_STRING || element[0]->count != 1))
-            err = error_invalid("DatasetToTFRecord needs a dataset of scalar strings");
+        if (!err && !end && w->count != 1) err = error_invalid("ToTFRecordOp currently only support datasets of 1 single column, but got %d", w->count);
+        if (!err && !end && element[0]->dtype != DT_STRING) err = error_invalid("ToTFRecordOp currently only supports DT_STRING dataypes, but got %s", dtype_name(element[0]->dtype));
+        if (!err && !end && element[0]->count != 1) err = error_invalid("DatasetToTFRecord needs a dataset of scalar strings");
         if (!err && !end) err = record_writer_add(writer, tstring_str(tensor_str(element[0])));
         tuple_clear(element, w->count);
     }

@@ -77,15 +77,15 @@ static Error *open_fixed(FileIterator *i, const FileDataset *d, const char *path
     uint64_t size = 0, skipped = 0, around = (uint64_t)d->header + (uint64_t)d->footer;
     Error *err = content_size(d, path, &size);
     if (err) return err;
-    uint64_t body = size > around ? size - around : 0;
-    if (size < around || body % (uint64_t)d->record)
+    uint64_t body = size - around; /* of a file that is too short a large number, as in TensorFlow */
+    if (body % (uint64_t)d->record)
         return error_invalid(
-            "Excluding the header (%lld bytes) and footer (%lld bytes), input file \"%s\" has body length %lld bytes, "
+            "Excluding the header (%lld bytes) and footer (%lld bytes), input file \"%s\" has body length %llu bytes, "
             "which is not an "
             "exact multiple of the record length (%lld bytes).",
-            (long long)d->header, (long long)d->footer, path, (long long)size - (long long)around,
+            (long long)d->header, (long long)d->footer, path, (unsigned long long)body,
             (long long)d->record);
-    i->end = (uint64_t)d->header + body;
+    i->end = size > around ? (uint64_t)d->header + body : 0;
     err = input_stream_open(&file_system_local, path, d->compression, &i->stream);
     return err ? err : input_stream_skip(i->stream, (uint64_t)d->header, &skipped);
 }
@@ -229,7 +229,17 @@ static Error *make_files(KernelContext *k, const DatasetKind *kind, RecordForm f
 static Error *read_compression(KernelContext *k, int i, FileDataset *d) {
     Str name = STR("");
     Error *err = kernel_string(k, i, "compression_type", &name);
-    return err ? err : compression_from_name(name, &d->compression);
+    if (err) return err;
+    err = compression_from_name(name, &d->compression);
+    error_free(err);
+    return err ? error_invalid("Unsupported compression_type.") : NULL;
+}
+
+static Error *check_buffer(KernelContext *k, int i, const char *what_is_default) {
+    int64_t bytes = 0;
+    Error *err = kernel_int64(k, i, "buffer_size", &bytes);
+    if (err) return err;
+    return bytes < 0 ? error_invalid("`buffer_size` must be >= 0%s", what_is_default) : NULL;
 }
 
 static Error *finish(KernelContext *k, FileDataset *d, Error *err) {
@@ -263,6 +273,7 @@ static Error *run_lines(KernelContext *k) {
     Error *err = make_files(k, &line_kind, FORM_LINE, &d);
     if (err) return err;
     err = read_compression(k, 1, d);
+    if (!err) err = check_buffer(k, 2, " (0 == default)");
     return finish(k, d, err);
 }
 
@@ -276,6 +287,7 @@ static Error *run_fixed(KernelContext *k) {
     if (!err && d->header < 0) err = error_invalid("`header_bytes` must be >= 0");
     if (!err && d->record <= 0) err = error_invalid("`record_bytes` must be > 0");
     if (!err && d->footer < 0) err = error_invalid("`footer_bytes` must be >= 0");
+    if (!err) err = check_buffer(k, 4, "");
     if (!err && k->input_count > 5) err = read_compression(k, 5, d);
     return finish(k, d, err);
 }

@@ -281,7 +281,7 @@ static Error *check_calls(KernelContext *k, int i, const InterleaveDataset *d) {
     int64_t calls = 0;
     Error *err = kernel_int64(k, i, "num_parallel_calls", &calls);
     if (!err && calls != -1 && calls <= 0) err = error_invalid("num_parallel_calls must be greater than zero.");
-    if (!err && calls > d->cycle) err = error_invalid("num_parallel_calls must less than or equal to cycle_length.");
+    if (!err && calls > d->cycle) err = error_invalid("If `cycle_length` is set to a fixed value, `num_parallel_calls` must be either `tf.data.AUTOTUNE` or a value less than or equal to `cycle_length`. However, `num_parallel_calls` is %lld and `cycle_length` is %lld", (long long)calls, (long long)d->cycle);
     return err;
 }
 

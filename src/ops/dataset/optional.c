@@ -62,8 +62,8 @@ static Error *zeros_like_optional(const void *object, Variant *out) {
 
 static Error *add_optionals(const void *a, const void *b, Variant *out) {
     const Optional *x = a, *y = b;
-    if (x->count != y->count)
-        return error_invalid("Cannot add optionals of %d and %d components, 0 being none", x->count, y->count);
+    if (!x->count != !y->count) return error_invalid("Cannot add optionals because one has a value and the other doesn't.");
+    if (x->count != y->count) return error_invalid("Cannot add optionals because they have different numbers of components (%d vs. %d).", x->count, y->count);
     Optional *o = optional_new(x->count);
     Error *err = NULL;
     for (int i = 0; !err && i < x->count; i++) err = tensor_sum(x->element[i], y->element[i], &o->element[i]);

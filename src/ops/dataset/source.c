@@ -244,6 +244,11 @@ static int64_t count_range(const Dataset *d) {
                                : (int64_t)(((uint64_t)r->start - (uint64_t)r->stop - 1) / (0 - (uint64_t)r->step) + 1);
 }
 
+/* One up to the largest number has no end for TensorFlow. */
+static int64_t range_cardinality(const Dataset *d) {
+    return ((const RangeDataset *)d)->stop == INT64_MAX ? CARDINALITY_INFINITE : count_range(d);
+}
+
 static Error *next_in_range(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
     const RangeDataset *r = (const RangeDataset *)it->dataset;
     CountIterator *i = (CountIterator *)it;
@@ -295,7 +300,7 @@ static Error *next_in_range(DatasetIterator *it, IteratorContext *c, Tensor **ou
 static const DatasetKind range_kind = {.name = "Range",
                                        .size = sizeof(RangeDataset),
                                        .iterator_size = sizeof(CountIterator),
-                                       .cardinality = count_range,
+                                       .cardinality = range_cardinality,
                                        .next = next_in_range,
                                        .save = save_count,
                                        .restore = restore_count};
