@@ -291,6 +291,14 @@ def test_numbers_up_to_the_largest_have_no_end(p):
 
 
 @program()
+def test_some_batches_are_made_of_nothing(p):
+    for sizes in ([0, 1], [1, 0], [3, 0], [0, 2, 0, 1]):
+        for count in (6, 7):
+            for drop in (True, False):
+                pull(p, Data.range(count).map(lambda x: (x, tf.fill([2], tf.as_string(x)))).batch(2).rebatch(sizes, drop_remainder=drop), 14)
+
+
+@program()
 def test_an_optional_of_something_and_one_of_nothing(p):
     some, none = tf.raw_ops.OptionalFromValue(components=[1.0]), tf.raw_ops.OptionalNone()
     p.run(tf.raw_ops.OptionalHasValue(optional=tf.add_n([some, none])))

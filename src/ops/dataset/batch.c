@@ -361,18 +361,23 @@ static Error *start_unbatch(DatasetIterator *it, IteratorContext *c) {
     return iterator_start_input(it, c);
 }
 
+static Error *fetch_batch(UnbatchIterator *u, IteratorContext *c, bool *end) {
+    int n = u->base.dataset->component_count;
+    tuple_clear(u->batch, n);
+    *end = !u->base.input;
+    Error *err = *end ? NULL : iterator_next(u->base.input, c, u->batch, end);
+    if (err || *end) return err;
+    err = check_batch(u);
+    if (err) tuple_clear(u->batch, n);
+    return err;
+}
+
 static Error *next_unbatched(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
     UnbatchIterator *u = (UnbatchIterator *)it;
     int n = it->dataset->component_count;
     Error *err = NULL;
-    while (!err && u->at >= u->size) {
-        tuple_clear(u->batch, n);
-        *end = !it->input;
-        if (!*end) err = iterator_next(it->input, c, u->batch, end);
-        if (err || *end) return err;
-        err = check_batch(u);
-        if (err) tuple_clear(u->batch, n);
-    }
+    while (!err && !*end && u->at >= u->size) err = fetch_batch(u, c, end);
+    if (err || *end) return err;
     for (int i = 0; !err && i < n; i++) err = tensor_row(u->batch[i], u->at, &out[i]);
     if (!err) u->at++;
     return err;
@@ -432,12 +437,26 @@ typedef struct RebatchIterator {
     int64_t at; /* which size comes next */
 } RebatchIterator;
 
+/* No rows, like those of the batch that was read last, or else of the next one: without any there is no end of these. */
+static Error *batch_of_nothing(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
+    UnbatchIterator *u = (UnbatchIterator *)it->input;
+    *end = !u;
+    Error *err = iterator_cancelled(c);
+    if (!err && !*end && !u->batch[0]) err = fetch_batch(u, c, end);
+    for (int i = 0; !err && !*end && i < it->dataset->component_count; i++) {
+        Shape shape = u->batch[i]->shape;
+        shape.dims[0] = 0;
+        err = tensor_new(u->batch[i]->dtype, &shape, &out[i]);
+    }
+    return err;
+}
+
 static Error *next_rebatched(DatasetIterator *it, IteratorContext *c, Tensor **out, bool *end) {
     RebatchIterator *r = (RebatchIterator *)it;
     BatchDataset *d = (BatchDataset *)it->dataset;
     int64_t size = d->sizes[r->at];
     r->at = (r->at + 1) % d->size_count;
-    return batch_of(it, c, size, out, end);
+    return size ? batch_of(it, c, size, out, end) : batch_of_nothing(it, c, out, end);
 }
 
 static Error *save_rebatch(DatasetIterator *it, IteratorState *s) {
@@ -467,7 +486,7 @@ static Error *run_rebatch(KernelContext *k) {
     if (!err && (sizes->shape.rank > 1 || sizes->count < 1))
         err = error_invalid("`batch_sizes` must be a scalar or a vector.");
     for (int64_t i = 0; !err && i < sizes->count; i++)
-        if (tensor_i64(sizes)[i] <= 0) err = error_invalid("Batch size must be greater than zero.");
+        if (tensor_i64(sizes)[i] < 0) err = error_invalid("Batch size must not be negative.");
     if (!err) err = kernel_bool(k, 2, "drop_remainder", &drop);
     if (err) return err;
     Dataset *rows = dataset_like(&unbatch_kind, in);
