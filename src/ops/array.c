@@ -237,7 +237,7 @@ static Error *run_reverse(KernelContext *k) {
     const Tensor *dims = k->in[1];
     if (k->in[0]->shape.rank == 0) return pass_scalar(k);
     if (dims->shape.rank != 1) return error_invalid("'dims' must be 1-dimension, not %d", dims->shape.rank);
-    if ( dims->count != k->in[0]->shape.rank)
+    if (dims->count != k->in[0]->shape.rank)
         return error_invalid("'dims' must have the same number of values as 'input' has dimensions. 'input' has %d'dims' has %lld values",
                              k->in[0]->shape.rank, (long long)dims->count);
     return reverse_axes(k, tensor_bool(dims));
