@@ -13,21 +13,41 @@
 #include "tools/local_servers.h"
 #include "tools/report.h"
 
-enum { PULLS = 5, WARM_STEPS = 20 };
+enum { TRANSFERS = 5, WARM_STEPS = 20 };
+
+/* What is measured: a node of the graph, run over and over, or a few times where it moves the large variable. */
+typedef struct Row {
+    const char *name, *what;
+    bool is_transfer;
+} Row;
+enum { EMPTY, REMOTE, BARRIER, SMALL, PULL, PUSH, ROWS };
+static const Row rows[ROWS] = {
+    [EMPTY] = {"empty", "empty steps of the worker", false},
+    [REMOTE] = {"remote", "empty steps of the ps", false},
+    [BARRIER] = {"barrier", "steps of both, in turn", false},
+    [SMALL] = {"small", "small steps", false},
+    [PULL] = {"pull", "pull", true},
+    [PUSH] = {"push", "push", true},
+};
 
 typedef struct Memory {
     int64_t idle, peak; /* bytes */
 } Memory;
 
-typedef struct Numbers {
-    double start_ms, session_ms, steps_per_s, pull_mb_per_s;
+typedef struct Rate {
+    double per_s; /* steps, or MB; 0: not measured */
     int64_t steps;
+} Rate;
+
+typedef struct Numbers {
+    double start_ms, session_ms;
+    Rate rates[ROWS];
     Memory ps, worker;
 } Numbers;
 
 typedef struct BenchGraph {
     TF_Buffer *def;
-    char *init, *step, *pull; /* nodes to run */
+    char *init, *nodes[ROWS];
 } BenchGraph;
 
 /* ---- The graph ---- */
@@ -36,18 +56,33 @@ static char *name_of(TF_Operation *op) {
     return xstrdup(op ? TF_OperationName(op) : "");
 }
 
-static Error *bench_graph_init(BenchGraph *b, int64_t megabytes) {
-    RillGraph *g = rill_graph_new();
+static void make_nodes(RillGraph *g, int64_t megabytes, TF_Operation *nodes[ROWS]) {
+    const int64_t dims[] = {megabytes * 250000};
     rill_device_push(g, "/job:ps/task:0");
     RillVariable *small = rill_variable(g, "small", NULL, 0, &(RillVariableOptions){.init = {.kind = RILL_INIT_ZEROS}});
-    RillVariable *large = rill_variable(g, "large", (int64_t[]){megabytes * 250000}, 1, &(RillVariableOptions){.init = {.kind = RILL_INIT_ONES}});
+    RillVariable *large = rill_variable(g, "large", dims, 1, &(RillVariableOptions){.init = {.kind = RILL_INIT_ONES}});
+    nodes[REMOTE] = rill_group(g, "remote", NULL, 0);
     rill_device_push(g, "/job:worker/task:0");
+    RillVariable *source = rill_variable(g, "source", dims, 1, &(RillVariableOptions){.init = {.kind = RILL_INIT_ONES}});
     RillTensor number = rill_identity(g, rill_const_f32(g, 1), "number");
-    RillTensor pulled = large ? rill_identity(g, rill_variable_value(large), "pulled") : (RillTensor){0};
+    nodes[EMPTY] = rill_group(g, "empty", NULL, 0);
+    TF_Operation *first = rill_group(g, "first", NULL, 0), *after = rill_group(g, "after", &nodes[REMOTE], 1);
+    if (large) nodes[PULL] = rill_identity(g, rill_variable_value(large), "pulled").oper;
     rill_device_pop(g);
-    TF_Operation *step = small ? rill_assign_add(g, small, number) : NULL, *init = rill_init_op(g);
+    TF_Operation *ends[] = {after, rill_group(g, "last", &first, 1)};
+    nodes[BARRIER] = rill_group(g, "barrier", ends, 2);
+    if (small) nodes[SMALL] = rill_assign_add(g, small, number);
+    if (large && source) nodes[PUSH] = rill_assign(g, large, rill_variable_value(source));
+}
+
+static Error *bench_graph_init(BenchGraph *b, int64_t megabytes) {
+    RillGraph *g = rill_graph_new();
+    TF_Operation *nodes[ROWS] = {0};
+    make_nodes(g, megabytes, nodes);
+    rill_device_push(g, "/job:ps/task:0");
+    *b = (BenchGraph){TF_NewBuffer(), name_of(rill_init_op(g)), {0}};
     rill_device_pop(g);
-    *b = (BenchGraph){TF_NewBuffer(), name_of(init), name_of(step), name_of(pulled.oper)};
+    for (int i = 0; i < ROWS; i++) b->nodes[i] = name_of(nodes[i]);
     Error *err = rill_graph_failed(g) ? error_internal("%s", rill_graph_message(g)) : NULL;
     TF_Status *status = TF_NewStatus();
     if (!err) TF_GraphToGraphDef(rill_graph_tf(g), b->def, status);
@@ -60,8 +95,7 @@ static Error *bench_graph_init(BenchGraph *b, int64_t megabytes) {
 static void bench_graph_clear(BenchGraph *b) {
     if (b->def) TF_DeleteBuffer(b->def);
     free(b->init);
-    free(b->step);
-    free(b->pull);
+    for (int i = 0; i < ROWS; i++) free(b->nodes[i]);
 }
 
 /* ---- Measuring ---- */
@@ -84,16 +118,16 @@ static Error *run_node(ClientSession *s, const char *node) {
     return client_session_run(s, &step, NULL, NULL);
 }
 
-static Error *measure_steps(ClientSession *s, const char *node, int64_t seconds, Numbers *n) {
+static Error *measure_steps(ClientSession *s, const char *node, int64_t seconds, Rate *rate) {
     Error *err = NULL;
     for (int i = 0; !err && i < WARM_STEPS; i++) err = run_node(s, node);
     int64_t began = clock_mono_ns(), now = began;
     while (!err && now - began < seconds * 1000000000) {
         err = run_node(s, node);
         now = clock_mono_ns();
-        n->steps++;
+        rate->steps++;
     }
-    if (!err) n->steps_per_s = (double)n->steps * 1e9 / (double)(now - began);
+    if (!err) rate->per_s = (double)rate->steps * 1e9 / (double)(now - began);
     return err;
 }
 
@@ -102,17 +136,17 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static Error *measure_pulls(ClientSession *s, const char *node, int64_t megabytes, Numbers *n) {
-    double rates[PULLS];
+static Error *measure_transfers(ClientSession *s, const char *node, int64_t megabytes, Rate *rate) {
+    double rates[TRANSFERS];
     Error *err = run_node(s, node); /* connections and the graph are made */
-    for (int i = 0; !err && i < PULLS; i++) {
+    for (int i = 0; !err && i < TRANSFERS; i++) {
         int64_t began = clock_mono_ns();
         err = run_node(s, node);
         rates[i] = (double)megabytes * 1e9 / (double)(clock_mono_ns() - began);
     }
     if (err) return err;
-    qsort(rates, PULLS, sizeof rates[0], by_value);
-    n->pull_mb_per_s = rates[PULLS / 2];
+    qsort(rates, TRANSFERS, sizeof rates[0], by_value);
+    *rate = (Rate){rates[TRANSFERS / 2], TRANSFERS};
     return NULL;
 }
 
@@ -125,8 +159,13 @@ static Error *measure_session(const LocalServers *servers, const BenchGraph *b, 
     Error *err = client_session_open(&options, (Str){b->def->data, b->def->length}, &s);
     n->session_ms = (double)(clock_mono_ns() - began) / 1e6;
     if (!err) err = run_node(s, b->init);
-    if (!err) err = measure_steps(s, b->step, o->seconds, n);
-    if (!err) err = measure_pulls(s, b->pull, o->megabytes, n);
+    for (int i = 0; i < ROWS && !err; i++) {
+        if (o->only && strcmp(o->only, rows[i].name) != 0) continue;
+        if (rows[i].is_transfer)
+            err = measure_transfers(s, b->nodes[i], o->megabytes, &n->rates[i]);
+        else
+            err = measure_steps(s, b->nodes[i], o->seconds, &n->rates[i]);
+    }
     if (s) client_session_free(s);
     return err;
 }
@@ -157,10 +196,14 @@ static void print_json(const BenchPairOptions *o, const Numbers *n) {
     cJSON *json = cJSON_CreateObject();
     report_double(json, "start_ms", n->start_ms);
     report_double(json, "create_session_ms", n->session_ms);
-    report_double(json, "small_steps_per_s", n->steps_per_s);
-    report_int(json, "small_steps", n->steps);
-    report_double(json, "pull_mb_per_s", n->pull_mb_per_s);
-    report_int(json, "pull_mb", o->megabytes);
+    for (int i = 0; i < ROWS; i++) {
+        char rate[32], count[32];
+        if (!n->rates[i].steps) continue;
+        snprintf(rate, sizeof rate, rows[i].is_transfer ? "%s_mb_per_s" : "%s_steps_per_s", rows[i].name);
+        snprintf(count, sizeof count, rows[i].is_transfer ? "%s_mb" : "%s_steps", rows[i].name);
+        report_double(json, rate, n->rates[i].per_s);
+        report_int(json, count, rows[i].is_transfer ? o->megabytes : n->rates[i].steps);
+    }
     report_int(json, "ps_idle_bytes", n->ps.idle);
     report_int(json, "ps_peak_bytes", n->ps.peak);
     report_int(json, "worker_idle_bytes", n->worker.idle);
@@ -178,10 +221,21 @@ static void print_memory(const char *task, const Memory *m) {
 static void print_text(const BenchPairOptions *o, const Numbers *n) {
     printf("start of ps and worker    %10.1f ms\n", n->start_ms);
     printf("CreateSession             %10.1f ms\n", n->session_ms);
-    printf("small steps               %10.0f a second, one after the other\n", n->steps_per_s);
-    printf("pull of %4lld MB           %10.0f MB/s\n", (long long)o->megabytes, n->pull_mb_per_s);
+    for (int i = 0; i < ROWS; i++) {
+        if (!n->rates[i].steps) continue;
+        if (rows[i].is_transfer)
+            printf("%s of %4lld MB           %10.0f MB/s\n", rows[i].what, (long long)o->megabytes, n->rates[i].per_s);
+        else
+            printf("%-25s %10.0f a second, one after the other\n", rows[i].what, n->rates[i].per_s);
+    }
     print_memory("ps", &n->ps);
     print_memory("worker", &n->worker);
+}
+
+bool bench_pair_has(const char *name) {
+    for (int i = 0; i < ROWS; i++)
+        if (strcmp(name, rows[i].name) == 0) return true;
+    return false;
 }
 
 Error *bench_pair(const BenchPairOptions *o) {

@@ -11,10 +11,11 @@
 #include "tools/report.h"
 
 static const char usage[] =
-    "bench [FILE CASE] [FLAGS]\n\n"
-    "Without FILE: starts a ps and a worker on this machine, a process each, and measures: the time until both accept calls, the time of CreateSession,\n"
-    "small steps (the worker makes a number, the ps adds it to a variable) one after the other, the worker's pulls of a large variable of the ps\n"
-    "(median of 5), and resident memory. The numbers are those of this run; a busy machine gives others.\n\n"
+    "bench [NAME | FILE CASE] [FLAGS]\n\n"
+    "Without FILE: starts a ps and a worker on this machine, a process each, and measures the time until both accept calls, the time of CreateSession,\n"
+    "resident memory, and what NAME says, or all of it: empty (empty steps of the worker, which is the master), remote (of the ps), barrier (both wait\n"
+    "for each other), small (the worker makes a number, the ps adds it to a variable), each one after the other; pull and push (a large variable of the\n"
+    "ps, read and assigned by the worker; median of 5). The numbers are those of this run; a busy machine gives others.\n\n"
     "With FILE: runs one step of a graph over and over, at the task that --target names, which may be Rill's or TensorFlow's, else in this process.\n"
     "FILE is JSON: {\"graph\": \"graph.pb\", \"cases\": {\"CASE\": {\"init\": [[\"init\"]], \"feeds\": {\"x:0\": \"x.npy\"}, \"fetches\": [\"loss:0\"],\n"
     "\"targets\": [\"train\"]}}}; graph.pb is a GraphDef, and paths are those beside FILE. Told are steps a second, the time of a step, and CPU time\n"
@@ -116,13 +117,13 @@ static Error *bench_file(const char *path, const char *name, const Options *o) {
 
 /* ---- The command ---- */
 
-static const char *mistake(const Options *o, int word_count) {
+static const char *mistake(const Options *o, const char *const *words, int word_count) {
     int64_t pid;
     if (o->seconds < 1 || o->seconds > 3600 || o->megabytes < 1 || o->megabytes > 2000) return "--seconds takes 1 to 3600, --mb 1 to 2000";
     if (o->steps < 0 || o->warm_steps < 0) return "--steps and --warm take 0 and more";
     for (int i = 0; i < o->pids.count; i++)
         if (!str_to_int64(str_of(o->pids.items[i]), &pid) || pid < 1) return "--pid takes the number of a process";
-    if (word_count == 1) return "the name of a case is missing";
+    if (word_count == 1 && !bench_pair_has(words[0])) return "takes empty, remote, barrier, small, pull or push, or a FILE, of which the name of a case is missing";
     return NULL;
 }
 
@@ -146,11 +147,11 @@ int cmd_bench(int argc, char **argv) {
         flag_list_clear(&o.pids);
         return code;
     }
-    const char *wrong = mistake(&o, count);
+    const char *wrong = mistake(&o, words, count);
     Error *err = NULL;
     if (!wrong) {
         ops_register_all();
-        err = count ? bench_file(words[0], words[1], &o) : bench_pair(&(BenchPairOptions){o.seconds, o.megabytes, o.as_json});
+        err = count == 2 ? bench_file(words[0], words[1], &o) : bench_pair(&(BenchPairOptions){o.seconds, o.megabytes, count ? words[0] : NULL, o.as_json});
     }
     flag_list_clear(&o.pids);
     if (wrong) {

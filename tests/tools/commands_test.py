@@ -163,7 +163,12 @@ def test_bench(rill):
     assert numbers["ps_peak_bytes"] > numbers["ps_idle_bytes"] + 8e6
     assert numbers["small_steps_per_s"] <= numbers["small_steps"]  # they ran for a second at least
     text = rill("bench", "--seconds", 1, "--mb", 1).out
-    assert "pull of    1 MB" in text and "CreateSession" in text and len(text.splitlines()) == 6
+    assert "pull of    1 MB" in text and "CreateSession" in text and len(text.splitlines()) == 10
+    alone = rill("bench", "barrier", "--seconds", 1, "--mb", 1, "--json").json
+    assert alone["barrier_steps_per_s"] > 0 and not {"empty_steps", "small_steps", "pull_mb"} & set(alone)
+    pushed = rill("bench", "push", "--mb", 16, "--json").json
+    assert pushed["push_mb_per_s"] > 0 and pushed["ps_peak_bytes"] > pushed["ps_idle_bytes"] + 16e6
+    assert "takes empty" in rill("bench", "fast", code=2).err
     assert "--mb" in rill("bench", "--mb", 0, code=2).err
 
 
