@@ -226,6 +226,8 @@ Error *event_run_read(EventRun *run, const char *path) {
         Event e;
         uint64_t at = record_reader_position(r);
         err = record_reader_next(r, &record, &more);
+        if (!err && record_reader_cut_short(r)) err = error_new(CODE_DATA_LOSS, "truncated record at %llu", (unsigned long long)at);
+        if (err) err = error_wrap(err, "%s", path);
         if (err || !more) break;
         if (event_parse(record, &e))
             add_event(run, &e);

@@ -85,6 +85,8 @@ def test_unfinished_and_damaged_files(rill, old_events, tmp_path):
     (tmp_path / "live.tfevents").write_bytes(whole[:-7])
     result = rill("events", tmp_path / "live.tfevents", "--json")
     assert len(result.json["runs"][0]["tags"]["loss"]["points"]) == 4 and "still written" in result.err
+    (tmp_path / "live.tfevents").write_bytes(whole + whole[:5])  # within the length of a record
+    assert "still written" in rill("events", tmp_path / "live.tfevents", "--json").err
     (tmp_path / "live.tfevents").write_bytes(whole[:len(whole) // 2] + b"\0\0\0" + whole[len(whole) // 2 + 3:])
     assert "live.tfevents" in rill("events", tmp_path / "live.tfevents", code=1).err
     rill("events", tmp_path / "no_such", code=1)
