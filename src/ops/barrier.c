@@ -255,14 +255,16 @@ static Error *check_insert(const Barrier *b, const Tensor *keys, const Tensor *v
     return NULL;
 }
 
-static Error *check_open_locked(const Barrier *b, const Tensor *keys, int64_t component) {
+static Error *check_open_locked(const Barrier *b, const Tensor *keys) {
     if (!b->closed) return NULL;
     Str fresh = STR("");
-    int64_t fresh_count = 0;
+    int64_t fresh_count = 0, fresh_index = 0;
     for (int64_t i = 0; i < keys->count; i++) {
         Str key = tstring_str(&tensor_str(keys)[i]);
         if (strmap_get(&b->incomplete, key)) continue;
-        if (!fresh_count++) fresh = key;
+        if (fresh_count++) continue;
+        fresh = key;
+        fresh_index = i;
     }
     if (b->cancelled || (fresh_count && !b->incomplete.count))
         return error_new(CODE_CANCELLED, "Barrier %s is closed.  Pending enqueues cancelled: %d.  Number of new insertions: %lld.  Number of incomplete keys: %zu.",
@@ -270,7 +272,7 @@ static Error *check_open_locked(const Barrier *b, const Tensor *keys, int64_t co
     if (!fresh_count) return NULL;
     return error_new(CODE_CANCELLED,
                      "Barrier %s is closed, but attempted to insert a brand new key: %.*s.  Pending enqueues cancelled: 0.  Insertion index: %lld.  Number of incomplete keys: %zu.",
-                     b->name, STR_ARG(fresh), (long long)component, b->incomplete.count);
+                     b->name, STR_ARG(fresh), (long long)fresh_index, b->incomplete.count);
 }
 
 static Error *row_copy(const Tensor *values, int64_t i, Tensor **out) {
@@ -295,7 +297,7 @@ static Error *run_insert(KernelContext *k) {
     if (!err) {
         Partial *ready = NULL, **end = &ready;
         pthread_mutex_lock(&b->mutex);
-        err = check_open_locked(b, keys, component);
+        err = check_open_locked(b, keys);
         for (int64_t i = 0; !err && i < keys->count; i++) {
             Tensor *row;
             err = row_copy(values, i, &row);
@@ -369,6 +371,7 @@ static Error *run_take(KernelContext *k) {
     Barrier *b;
     int64_t n;
     bool small = *(bool *)k->state;
+    if (k->in[1]->shape.rank) return error_invalid("num_elements must be a scalar.");
     Error *err = kernel_scalar_int(k, 1, &n);
     if (!err) err = find(k, &b);
     if (err) return err;

@@ -197,6 +197,12 @@ typedef struct MapOp {
     Tensor **values; /* to put, or got */
 } MapOp;
 
+static int64_t bytes_to_put(const MapOp *op) {
+    int64_t bytes = 0;
+    for (int i = 0; i < op->count; i++) bytes += (int64_t)tensor_bytes(op->values[i]);
+    return bytes;
+}
+
 static AttemptResult try_put(Waiter *w) {
     MapOp *op = (MapOp *)w;
     StagingMap *m = op->map;
@@ -204,8 +210,7 @@ static AttemptResult try_put(Waiter *w) {
     bool whole = at < m->count && m->items[at].key == op->key && m->items[at].complete; /* another one is made beside it */
     at += whole;
     bool known = at < m->count && m->items[at].key == op->key;
-    int64_t bytes = 0;
-    for (int i = 0; i < op->count; i++) bytes += (int64_t)tensor_bytes(op->values[i]);
+    int64_t bytes = bytes_to_put(op);
     if (!known && m->capacity > 0 && (int64_t)m->count >= m->capacity) return ATTEMPT_NOTHING;
     if (m->memory_limit > 0 && m->bytes + bytes > m->memory_limit) return ATTEMPT_NOTHING;
     if (whole && op->count == m->components) return ATTEMPT_DONE; /* an entry for a key that has one is dropped */
@@ -290,7 +295,9 @@ static Error *op_new(KernelContext *k, int indices_input, int expected, MapOp **
     op->map = m;
     op->key = key;
     op->count = (int)indices->count;
-    if (indices->count > 64 || indices->count != expected)
+    if (!indices->count)
+        err = error_invalid("Indices are empty");
+    else if (indices->count > 64 || indices->count != expected)
         err = error_invalid("Number of indices %lld does not match the number of values %d", (long long)indices->count,
                             expected);
     for (int i = 0; !err && i < op->count; i++) {
@@ -318,6 +325,15 @@ static void start(KernelContext *k, MapOp *op, AttemptResult (*attempt)(Waiter *
     wait_room_enter(&op->map->room, line, &op->waiter, kernel_cancel(op->k));
 }
 
+/* What can never fit is not waited for. */
+static Error *check_limit(const MapOp *op) {
+    int64_t bytes = bytes_to_put(op), limit = op->map->memory_limit;
+    if (limit <= 0 || bytes <= limit) return NULL;
+    return error_new(CODE_RESOURCE_EXHAUSTED,
+                     "Attempted to insert tensors with combined size of '%lld' bytes into Staging Area with a memory limit of '%lld'.",
+                     (long long)bytes, (long long)limit);
+}
+
 static Error *run_put(KernelContext *k) {
     MapOp *op;
     Error *err = op_new(k, 1, k->input_count - 2, &op);
@@ -328,6 +344,7 @@ static Error *run_put(KernelContext *k) {
             err = error_invalid("Component %d of the staging map has type %s, got %s", op->indices[i],
                                 dtype_name(op->map->types[op->indices[i]]), dtype_name(op->values[i]->dtype));
     }
+    if (!err) err = check_limit(op);
     if (err) {
         for (int i = 0; i < op->count; i++) tensor_unref(op->values[i]);
         free(op->values);

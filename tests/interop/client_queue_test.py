@@ -398,3 +398,26 @@ def test_a_lock_that_never_comes_is_cancelled(p):
         both = tf.raw_ops.ConsumeMutexLock(mutex_lock=first)
     p.run(both, options=tf.RunOptions(timeout_in_ms=300))
     p.run(tf.raw_ops.ConsumeMutexLock(mutex_lock=tf.raw_ops.MutexLock(mutex=mutex)))
+
+
+@program()
+def test_an_entry_larger_than_the_staging_area_is_refused(p):
+    from tensorflow.python.ops import data_flow_ops
+    x, key = tf.placeholder(tf.uint8), tf.placeholder(tf.int64, [])
+    areas = [data_flow_ops.StagingArea([tf.uint8], memory_limit=100), data_flow_ops.MapStagingArea([tf.uint8], memory_limit=100), data_flow_ops.MapStagingArea([tf.uint8], memory_limit=100, ordered=True)]
+    for a in areas:
+        put = a.put([x]) if type(a) is data_flow_ops.StagingArea else a.put(key, [x], [0])
+        for size in (60, 200):
+            p.run(put, {x: np.zeros(size, np.uint8), key: size})
+        p.run(a.size())
+    p.run(tf.raw_ops.MapStage(key=key, indices=tf.zeros([0], tf.int32), values=[tf.constant(1.0)], dtypes=[tf.float32]), {key: 1})
+
+
+@program()
+def test_barrier_gives_a_number_that_is_a_scalar(p):
+    from tensorflow.python.ops import data_flow_ops
+    b, n = data_flow_ops.Barrier(tf.float32, shapes=()), tf.placeholder(tf.int32)
+    p.run(b.insert_many(0, ["k"], [1.0]))
+    take = tf.raw_ops.BarrierTakeMany(handle=b.barrier_ref, num_elements=n, component_types=[tf.float32])
+    p.run(take, {n: [1]})
+    p.run(take, {n: 1})
