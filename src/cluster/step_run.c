@@ -191,6 +191,14 @@ static void cancel_if_needed(StepRun *run) {
 
 /* ---- Ending ---- */
 
+/* Why the step was cancelled; behind it what the op said that this stopped, which is all that a session within the client says. */
+static Error *cancelled_error(const Error *reason, const TaskRun *root) {
+    if (!reason) return NULL;
+    bool is_op = root && root->task == 0 && root->err->code == CODE_CANCELLED && !root->err->derived;
+    if (!is_op || reason->code != CODE_CANCELLED) return error_copy(reason);
+    return error_new(CODE_CANCELLED, "%s\n%s", reason->message, root->err->message);
+}
+
 /* The error to report, taken out of the tasks. */
 static Error *root_error(StepRun *run) {
     TaskRun *root = NULL;
@@ -203,7 +211,7 @@ static Error *root_error(StepRun *run) {
     }
     bool only_consequences = root && (root->err->derived || root->err->code == CODE_CANCELLED);
     pthread_mutex_lock(&run->mutex); /* a session that closes may cancel even now */
-    Error *reason = !root || only_consequences ? error_copy(run->cancel_reason) : NULL;
+    Error *reason = !root || only_consequences ? cancelled_error(run->cancel_reason, root) : NULL;
     pthread_mutex_unlock(&run->mutex);
     if (reason || !root) return reason;
     Error *err = root->err;

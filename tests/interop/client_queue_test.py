@@ -1,9 +1,11 @@
 """Queues, barriers, staging areas and accumulators as clients use them: order, closing, cancelling, waiting, and what goes wrong."""
 import threading
+import time
 
 import numpy as np
 import tensorflow.compat.v1 as tf
 
+import training
 from client_programs import program
 
 
@@ -421,3 +423,30 @@ def test_barrier_gives_a_number_that_is_a_scalar(p):
     take = tf.raw_ops.BarrierTakeMany(handle=b.barrier_ref, num_elements=n, component_types=[tf.float32])
     p.run(take, {n: [1]})
     p.run(take, {n: 1})
+
+
+def test_a_session_that_closes_says_what_it_stopped(rill):
+    from tensorflow.python.ops import data_flow_ops
+    with tf.Graph().as_default() as graph:
+        q, full = tf.FIFOQueue(1, tf.float32, [[]], name="empty"), tf.FIFOQueue(1, tf.float32, [[]], name="full")
+        waits = {"Dequeue": q.dequeue(), "Enqueue": full.enqueue(2.0), "TakeGrad": data_flow_ops.ConditionalAccumulator(tf.float32, [], name="sum").take_grad(1)}
+        fill = full.enqueue(1.0)
+    session = training.session(rill, graph)
+    session.run(fill)
+    said = {}
+
+    def wait(what):
+        try:
+            session.run(waits[what])
+        except tf.errors.CancelledError as error:
+            said[what] = error.message
+
+    threads = [threading.Thread(target=wait, args=(what,)) for what in waits]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.5)
+    session.close()
+    for thread in threads:
+        thread.join(60)
+    for what in waits:
+        assert what + " operation was cancelled" in said[what] and "Step was cancelled by an explicit call to `Session::Close()`." in said[what]
