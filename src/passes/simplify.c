@@ -2,7 +2,8 @@
 
    What is left out would change one: x + 0 turns -0 to 0, half and bfloat16 lose the payload of a NaN on their way through float, a constant that is not
    a scalar may give its shape to the result. (A signalling NaN would come out quiet of x * 1, and comes out as it is.) No error is lost: an op that could fail
-   stays, but for a Reshape that is flattened again: graphs of TensorFlow's vectorizer have some that fit nothing and rely on that. */
+   stays, but for a Reshape that is flattened again: graphs of TensorFlow's vectorizer have some that fit nothing and rely on that. What the client fetches
+   is not such: there TensorFlow keeps both. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ typedef struct Simplifier {
     Rewire rewire;
     unsigned char *neutral; /* Neutral, by node id */
     int *fanout;
+    bool *is_fetched; /* by node id */
     int node_count;
 } Simplifier;
 
@@ -127,7 +129,8 @@ static void drop_reshape(Simplifier *s, Node *n) {
     Tensor *inner = small_constant(x.node->inputs[1].node), *outer = small_constant(shape.node);
     bool flat = is_flat(inner) && outer && outer->shape.rank == 1;
     for (int64_t i = 0; flat && i < outer->count; i++) flat = tensor_index(outer, i) != 0; /* zeros are matched with those of the input */
-    if (flat || is_flat(outer)) {
+    bool is_fetched = n->id < s->node_count && s->is_fetched[n->id];
+    if (flat || (is_flat(outer) && !is_fetched)) {
         n->inputs[0] = x.node->inputs[0];
         s->c->changed = true;
     }
@@ -194,11 +197,18 @@ static Error *simplify(Simplifier *s, Node *n) {
     return NULL;
 }
 
+static bool *fetched_nodes(const Graph *g) {
+    bool *is_fetched = xcalloc((size_t)g->node_count, sizeof *is_fetched);
+    for (int i = 0; i < g->node_count; i++)
+        if (node_is(g->nodes[i], "_Send")) is_fetched[g->nodes[i]->inputs[0].node->id] = true;
+    return is_fetched;
+}
+
 Error *pass_simplify(PassContext *c) {
     Graph *g = c->graph;
     Node **order = graph_order(g);
     if (!order) return NULL;
-    Simplifier s = {.c = c, .node_count = g->node_count, .fanout = graph_fanout(g)};
+    Simplifier s = {.c = c, .node_count = g->node_count, .fanout = graph_fanout(g), .is_fetched = fetched_nodes(g)};
     s.neutral = xcalloc((size_t)g->node_count, sizeof *s.neutral);
     rewire_init(&s.rewire, g);
     Error *err = NULL;
@@ -210,6 +220,7 @@ Error *pass_simplify(PassContext *c) {
     rewire_clear(&s.rewire);
     free(s.neutral);
     free(s.fanout);
+    free(s.is_fetched);
     free(order);
     return err;
 }

@@ -347,6 +347,17 @@ def test_errors_have_their_types_and_nodes(p):
     p.run(tf.unstack(tf.constant([1, 2]))[1] + 1)
 
 
+@program()
+def test_a_shape_that_does_not_fit_is_told_where_the_flat_tensor_is_fetched(p):
+    x, shape = tf.placeholder(tf.float32), tf.placeholder(tf.int32)
+    flat = tf.reshape(tf.reshape(x, [3, -1]), [-1])
+    any_shape = tf.reshape(tf.reshape(x, shape), [-1])
+    for feeds in ({x: [1, 2, 3], shape: [1, 3]}, {x: [1, 2, 3, 4], shape: [5]}):
+        p.run(flat, feeds)
+        p.run(any_shape, feeds)
+        p.run([flat, tf.exp(flat)], feeds)
+
+
 @program(server=True)
 def test_two_failures_and_a_good_branch(p):
     """A step fails as a whole; the session goes on."""
