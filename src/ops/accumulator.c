@@ -1,5 +1,6 @@
 /* accumulator.c: ConditionalAccumulator, SparseConditionalAccumulator and the ops on them. */
 #include "ops/accumulator_resource.h"
+#include "ops/elements.h"
 #include "ops/op_list.h"
 
 const OpDef accumulator_ops[] = {
@@ -91,10 +92,15 @@ static Error *find(KernelContext *k, Accumulator **out) {
     return err;
 }
 
+static Error *number(KernelContext *k, const char *what, int64_t *out) {
+    if (k->in[1]->shape.rank) return error_invalid("Argument %s must be scalar, but had bad shape %s", what, shape_text(&k->in[1]->shape).text);
+    return kernel_scalar_int(k, 1, out);
+}
+
 static Error *run_apply(KernelContext *k) {
     Accumulator *a;
     int64_t step;
-    Error *err = kernel_scalar_int(k, 1, &step);
+    Error *err = number(k, "local_step", &step);
     if (!err) err = find(k, &a);
     if (err) return err;
     err = accumulator_apply(a, step, k->in[2]);
@@ -110,7 +116,7 @@ static Error *run_apply_sparse(KernelContext *k) {
     const bool *has_known_shape = k->state;
     Accumulator *a;
     int64_t step;
-    Error *err = kernel_scalar_int(k, 1, &step);
+    Error *err = number(k, "local_step", &step);
     if (!err) err = find(k, &a);
     if (err) return err;
     err = accumulator_apply_sparse(a, step, k->in[2], k->in[3], *has_known_shape ? k->in[4] : NULL);
@@ -127,7 +133,7 @@ static void taken(void *arg, Error *err, Tensor **results) {
 static Error *run_take(KernelContext *k) {
     Accumulator *a;
     int64_t required;
-    Error *err = kernel_scalar_int(k, 1, &required);
+    Error *err = number(k, "num_required", &required);
     if (!err && required <= 0)
         err = error_invalid("Argument num_required must be positive, but was %lld", (long long)required);
     if (!err) err = find(k, &a);
@@ -149,7 +155,7 @@ static Error *run_take(KernelContext *k) {
 static Error *run_set_step(KernelContext *k) {
     Accumulator *a;
     int64_t step;
-    Error *err = kernel_scalar_int(k, 1, &step);
+    Error *err = number(k, "num_required", &step); /* so TensorFlow calls it */
     if (!err) err = find(k, &a);
     if (err) return err;
     accumulator_set_step(a, step);

@@ -126,7 +126,7 @@ Error *accumulator_apply(Accumulator *a, int64_t local_step, Tensor *gradient) {
     Error *err = NULL;
     wait_room_lock(&a->room);
     if (local_step >= a->step) { /* others are dropped without a look */
-        if (!partial_shape_matches(&a->spec.shape, &gradient->shape)) err = mismatch(&a->spec.shape, &gradient->shape);
+        if (!partial_shape_matches(&a->spec.shape, &gradient->shape)) err = mismatch(a->count ? &a->sum->shape : &a->spec.shape, &gradient->shape);
         if (!err) err = add_dense_locked(a, gradient);
         if (!err) a->count++;
     }
@@ -221,11 +221,10 @@ static Error *check_sparse(const Accumulator *a, const Tensor *indices, const Te
     if (values->dtype != a->spec.dtype)
         return error_invalid("Accumulator '%s' has dtype %s, gradient has %s", a->name, dtype_name(a->spec.dtype),
                              dtype_name(values->dtype));
-    if (indices->shape.rank != 1) return error_invalid("Gradient indices must be a vector");
-    if (values->shape.rank < 1) return error_invalid("Gradient values must have at least one dimension");
+    if (indices->shape.rank != 1) return error_invalid("Input indices should be vector but received shape: %s", shape_text(&indices->shape).text);
+    if (values->shape.rank < 1) return error_invalid("Values cannot be 0-dimensional.");
     if (values->shape.dims[0] != indices->count)
-        return error_invalid("Number of gradient values (%lld) does not match number of indices (%lld)",
-                             (long long)values->shape.dims[0], (long long)indices->count);
+        return error_invalid("Expected %lld non-empty input values, got %lld", (long long)indices->count, (long long)values->shape.dims[0]);
     Error *err = shape ? check_said_shape(&a->spec.shape, shape) : NULL;
     if (!err) err = check_indices(&a->spec.shape, indices);
     return err ? err : check_rows(a, &values->shape);

@@ -51,6 +51,18 @@ def norm_grad(*values):
     return list(R.FusedBatchNormGrad(**dict(zip(("y_backprop", "x", "scale", "reserve_space_1", "reserve_space_2"), values))))[:3]
 
 
+def dense_sum(step, x):
+    """A gradient for an accumulator that has one."""
+    handle = R.ResourceConditionalAccumulator(dtype=tf.float32, shape=tf.TensorShape(None), shared_name="dense sum")
+    with tf.control_dependencies([R.ResourceAccumulatorApplyGradient(handle=handle, local_step=np.int64(0), gradient=tf.zeros([3, 2]))]):
+        return R.ResourceAccumulatorApplyGradient(handle=tf.identity(handle), local_step=step, gradient=x)
+
+
+def sparse_sum(step, indices, values):
+    handle = R.SparseConditionalAccumulator(dtype=tf.float32, shape=[3, 3])
+    return R.SparseAccumulatorApplyGradient(handle=handle, local_step=step, gradient_indices=indices, gradient_values=values, gradient_shape=np.int64([]), has_known_shape=False)
+
+
 def true(*shape):
     return np.ones(shape, bool)
 
@@ -225,6 +237,9 @@ CALLS = {
     "StatefulStandardNormalV2": (lambda x: R.StatefulStandardNormalV2(resource=made(), algorithm=np.int64(1), shape=x), [(longs(2),)]),
     "MatrixTriangularSolve": (op("MatrixTriangularSolve", "matrix", "rhs"), [(zeros(3), zeros(3, 1)), (zeros(3, 3), zeros(3))]),
     "MatrixInverse": (op("MatrixInverse", "input"), [(np.array([[np.nan, 0], [0, 1]], np.float32),), (zeros(2, 2),)]),
+    "ResourceAccumulatorApplyGradient": (dense_sum, [(np.int64(0), zeros(3, 3)), (np.int64(0), zeros(2, 2)), (longs(0), zeros(3, 2))]),
+    "SparseAccumulatorApplyGradient": (sparse_sum, [(np.int64(0), np.int64([[0, 1], [1, 0]]), zeros(2)), (np.int64(0), longs(0), zeros()),
+                                                    (np.int64(0), longs(0, 1), zeros(1, 3)), (np.int64(0), np.int64(0), zeros(1)), (longs(0), longs(0), zeros(1, 3))]),
     "SelfAdjointEigV2": (op("SelfAdjointEigV2", "input"), [(np.array([[x, 0], [0, 1]], np.float32),) for x in (np.nan, 1)]),
 }
 
