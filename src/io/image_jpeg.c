@@ -30,21 +30,30 @@ static struct jpeg_error_mgr *errors_init(JpegErrors *e) {
 
 /* ---- Reading ---- */
 
+enum { AGAIN_MAX = 4096 };
+
 typedef struct JpegReader {
     struct jpeg_decompress_struct c;
     JpegErrors errors;
     struct jpeg_source_mgr source;
     bool recover;
+    const JOCTET *again; /* where reading went on last because there was no more */
+    int times;
     uint8_t *line; /* four channels, or a line to be cropped */
 } JpegReader;
 
 static void source_nothing(j_decompress_ptr c) {
     (void)c;
 }
-/* The data is over: an end marker when what is missing may be made up, else reading stops. */
+/* The data is over: an end marker when what is missing may be made up, else reading stops. Within a block its bytes are read again, as TensorFlow
+   does; so often that any block is full. */
 static boolean source_more(j_decompress_ptr c) {
     static const JOCTET end[] = {0xff, JPEG_EOI};
-    if (!((JpegReader *)c->client_data)->recover) return FALSE;
+    JpegReader *r = c->client_data;
+    if (!r->recover) return FALSE;
+    r->times = c->src->next_input_byte == r->again ? r->times + 1 : 0;
+    r->again = c->src->next_input_byte;
+    if (c->src->bytes_in_buffer && r->times < AGAIN_MAX) return TRUE;
     c->src->next_input_byte = end;
     c->src->bytes_in_buffer = sizeof end;
     return TRUE;

@@ -2,7 +2,7 @@
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from client_programs import table
+from client_programs import program, table
 
 R = tf.raw_ops
 
@@ -218,3 +218,16 @@ def numbers_as_variants():
 
 
 test_variants = table({"numbers": numbers_as_variants})
+
+
+@program()
+def test_jpegs_cut_off_anywhere_are_made_up_alike(p):
+    noise = np.random.RandomState(0).randint(0, 255, (24, 20, 3)).astype(np.uint8)
+    data = tf.placeholder(tf.string)
+    image = tf.image.decode_jpeg(data, try_recover_truncated=True, acceptable_fraction=0.25)
+    for progressive in (False, True):
+        with tf.Graph().as_default(), tf.Session() as session:  # both are given the same
+            whole = session.run(tf.image.encode_jpeg(noise, quality=60, progressive=progressive))
+        for size in range(whole.index(b"\xff\xda") + 14, len(whole), 17):
+            if whole[size - 1] != 0xff:
+                p.run(image, {data: whole[:size]})
