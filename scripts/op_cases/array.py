@@ -317,7 +317,8 @@ def pad(c):
 @cases("MirrorPad")
 def mirror_pad(c):
     for mode in ("REFLECT", "SYMMETRIC"):
-        for s, p in PADS[:3] + [((4, 3), [[2, 2], [1, 2]]), ((2, 3), [[0, 0], [0, 0]]), ((3,), [[3, 0]]), ((3,), [[4, 0]]), ((3,), [[-1, 0]]), ((3,), [[1]])]:
+        for s, p in PADS[:3] + [((4, 3), [[2, 2], [1, 2]]), ((2, 3), [[0, 0], [0, 0]]), ((3,), [[3, 0]]), ((3,), [[4, 0]]), ((3,), [[-1, 0]]), ((3,), [[1]]),
+                               ((0, 2), [[0, 0], [1, 1]]), ((0,), [[0, 0]])]:
             yield Call(c.values(s), np.array(p, c.type("Tpaddings")), mode=mode)
 
 
@@ -534,6 +535,7 @@ def unravel_index(c):
     yield Call(np.array([9], t), np.array([3, 3], t))
     yield Call(np.array([0], t), np.array([3, 0], t))
     yield Call(np.array([2], t), np.array(4, t))
+    yield Call(np.array([], t), np.array([3, 3], t))
 
 
 @cases("DebugGradientIdentity", gradient=False)

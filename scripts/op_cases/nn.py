@@ -395,12 +395,15 @@ def ctc_greedy(c):
     yield Call(c.values((5, 2, 4)), np.array([5, 3], I32), merge_repeated=True)
     yield Call(c.values((5, 2, 4)), np.array([5, 3], I32), blank_index=0)
     yield Call(c.values((5, 2, 4)), np.array([5, 6], I32))
+    yield Call(c.values((5, 2, 4)), np.array([-1, 3], I32))
 
 
 @cases("CTCBeamSearchDecoder", double=1e-6)
 def ctc_beam(c):
     yield Call(c.values((5, 2, 4)), np.array([5, 3], I32), beam_width=8, top_paths=2, merge_repeated=False)
     yield Call(c.values((4, 1, 3)), np.array([4], I32), beam_width=4, top_paths=1, merge_repeated=True)
+    yield Call(c.values((4, 2, 3)), np.array([-2, 4], I32), beam_width=4, top_paths=1)
+    yield Call(c.values((4, 2, 3)), np.array([-2, 4], I32), beam_width=4, top_paths=2)
 
 
 @cases("Dilation2D", **LOOSE)

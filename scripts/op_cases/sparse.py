@@ -260,6 +260,7 @@ def sparse_cross(c):
 def sparse_cross_v2(c):
     v = lambda *a: np.array([str(x).encode() for x in a], object)
     yield Call([i((0, 0), (1, 0), (1, 1))], [v(1, 2, 3)], [i(2, 2)], [v(5, 6).reshape(2, 1)], np.array(b"_X_", object))
+    yield Call([i((0, 0), (1, 0), (1, 1))], [v(1, 2, 3)], [i(2, 2)], [v(5, 6).reshape(2, 1)], np.array([b"_X_"], object))
 
 
 @cases("SparseCrossHashed", gradient=False)

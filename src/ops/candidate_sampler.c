@@ -84,11 +84,12 @@ static int64_t draw_all(const SamplerState *s, PhiloxStream *stream, int64_t *ou
     return tries;
 }
 
-Error *true_classes_check(const Tensor *classes, int64_t num_true, int64_t range) {
+Error *true_classes_check(const Tensor *classes, int64_t num_true, int64_t range, int64_t needed, int64_t possible) {
     if (classes->shape.rank != 2) return error_invalid("true_classes must be a matrix");
     if (classes->shape.dims[1] != num_true)
         return error_invalid("true_classes must have num_true columns, expected: %lld was: %lld",
                              (long long)classes->shape.dims[1], (long long)num_true);
+    if (needed > possible) return error_invalid("Sampler's range is too small.");
     for (int64_t i = 0; i < classes->count; i++)
         if (tensor_i64(classes)[i] < 0 || tensor_i64(classes)[i] >= range)
             return error_invalid("`true_candidate` out of range [0, %lld), received %lld", (long long)range, (long long)tensor_i64(classes)[i]);
@@ -98,9 +99,8 @@ Error *true_classes_check(const Tensor *classes, int64_t num_true, int64_t range
 static Error *run_sampler(KernelContext *k) {
     SamplerState *s = k->state;
     const Tensor *classes = k->in[0];
-    Error *err = true_classes_check(classes, s->num_true, s->range);
+    Error *err = true_classes_check(classes, s->num_true, s->range, s->unique ? s->num_sampled : 0, s->range);
     if (err) return err;
-    if (s->unique && s->num_sampled > s->range) return error_invalid("Sampler's range is too small.");
     Shape shape = shape_vector(s->num_sampled);
     Tensor *out = kernel_output(k, 0, &shape), *true_count = out ? kernel_output(k, 1, &classes->shape) : NULL;
     Tensor *count = true_count ? kernel_output(k, 2, &shape) : NULL;

@@ -61,9 +61,7 @@ static Error *ctc_shape(const Tensor *inputs, const Tensor *lengths, ErrorCode c
         return error_new(code, "len(sequence_length) != batch_size.  len(sequence_length):  %lld batch_size: %lld",
                          (long long)lengths->count, (long long)s->batch);
     for (int64_t b = 0; b < s->batch; b++) {
-        if (tensor_i32(lengths)[b] < 0) {
-            return error_new(code, "%s(%lld) < 0", code == CODE_INVALID_ARGUMENT ? "seq_len" : "sequence_length", (long long)b);
-        }
+        if (tensor_i32(lengths)[b] < 0 && code == CODE_INVALID_ARGUMENT) return error_invalid("seq_len(%lld) < 0", (long long)b);
         if (tensor_i32(lengths)[b] > s->time)
             return error_new(code, "sequence_length(%lld) <= %lld", (long long)b, (long long)s->time);
     }
@@ -275,9 +273,15 @@ typedef struct DecodeJob {
     atomic_int failed; /* 1: no memory, 2: too few paths */
 } DecodeJob;
 
+/* The steps of a sequence; a decoder takes a negative length for none. */
+static int64_t decoded_time(const DecodeJob *job, int64_t b) {
+    int64_t time = tensor_i32(job->lengths)[b];
+    return time < 0 ? 0 : time;
+}
+
 static void greedy_one(const DecodeJob *job, int64_t b) {
     const CtcShape *s = &job->shape;
-    int64_t time = tensor_i32(job->lengths)[b], last = -1;
+    int64_t time = decoded_time(job, b), last = -1;
     CtcPath *path = &job->paths[b];
     path->labels = xmalloc((size_t)(time + 1) * sizeof *path->labels);
     for (int64_t t = 0; t < time; t++) {
@@ -291,7 +295,7 @@ static void greedy_one(const DecodeJob *job, int64_t b) {
 }
 
 static void beam_one(DecodeJob *job, int64_t b) {
-    int64_t time = tensor_i32(job->lengths)[b];
+    int64_t time = decoded_time(job, b);
     double *scores = sequence_scores(job->inputs, &job->shape, b, time);
     CtcInput in = {scores, time, job->shape.classes, (int)job->shape.classes - 1};
     if (!scores) {

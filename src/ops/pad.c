@@ -111,7 +111,6 @@ static Error *check_mirror(const Padding *p, const Shape *small, int offset, con
     for (int d = 0; d < small->rank; d++) {
         int64_t limit = small->dims[d] - offset;
         if (p->before[d] <= limit && p->after[d] <= limit) continue;
-        if (p->before[d] == 0 && p->after[d] == 0) continue;
         return error_invalid(offset
                                  ? "paddings must be less than the %s size: %lld, %lld not less than %lld"
                                  : "paddings must be no greater than the %s size: %lld, %lld greater than %lld",

@@ -168,7 +168,7 @@ typedef struct PoolJob {
 static Error *read_window(const KernelContext *k, int first, PoolState *st) {
     for (int i = 0; i < 2; i++) {
         const Tensor *t = k->in[first + i];
-        if (t->shape.rank != 1 || t->count != 4) {
+        if (t->count != 4) { /* of any shape, as in TensorFlow */
             return error_invalid("Sliding window %s field must specify 4 dimensions", i == 0 ? "ksize" : "stride");
         }
         for (int d = 0; d < 4; d++) {

@@ -129,6 +129,9 @@ static Error *run_unravel(KernelContext *k) {
     const Tensor *indices = k->in[0], *dims = k->in[1];
     if (indices->shape.rank > 1)
         return error_invalid("The indices can only be scalar or vector, got \"%s\"", shape_text(&indices->shape).text);
+    if (indices->count == 0)
+        return error_invalid("received empty tensor indices: Tensor<type: %s shape: %s values: >", dtype_name(indices->dtype),
+                             shape_text(&indices->shape).text);
     if (dims->shape.rank != 1)
         return error_invalid("The indices can only be 1-D, got \"%s\"", shape_text(&dims->shape).text);
     int64_t rank = dims->count, limit = 1, n = indices->count;

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "ops/op_list.h"
 #include "ops/sparse_tensor.h"
+#include "tensor/print.h"
 
 const OpDef sparse_cross_ops[] = {
     {"SparseCross",
@@ -283,9 +284,18 @@ static Error *run_cross(KernelContext *k) {
     return cross(k, &how);
 }
 
+static Error *separator_refused(const Tensor *t) {
+    StrBuf values = {0};
+    print_values(&values, t, 3);
+    Error *err = error_invalid("Input separator should be a scalar. Received: Tensor<type: string shape: %s values: %.*s>",
+                               shape_text(&t->shape).text, STR_ARG(strbuf_str(&values)));
+    strbuf_clear(&values);
+    return err;
+}
+
 static Error *run_cross_v2(KernelContext *k) {
     const Tensor *separator = k->in[k->input_count - 1];
-    if (separator->count != 1) return error_invalid("sep must be a scalar");
+    if (separator->shape.rank != 0) return separator_refused(separator);
     Crosser how = {.separator = tstring_str(tensor_str(separator))};
     return cross(k, &how);
 }

@@ -209,9 +209,8 @@ static int64_t draw_all(const UnigramState *s, PhiloxStream *stream, int64_t *ou
 static Error *run_unigram(KernelContext *k) {
     UnigramState *s = k->state;
     const Tensor *classes = k->in[0];
-    Error *err = true_classes_check(classes, s->num_true, s->range);
+    Error *err = true_classes_check(classes, s->num_true, s->range, s->unique ? s->num_sampled : 0, possible(s));
     if (err) return err;
-    if (s->unique && s->num_sampled > possible(s)) return error_invalid("Sampler's range is too small.");
     Shape shape = shape_vector(s->num_sampled);
     Tensor *out = kernel_output(k, 0, &shape), *true_count = out ? kernel_output(k, 1, &classes->shape) : NULL;
     Tensor *count = true_count ? kernel_output(k, 2, &shape) : NULL;
