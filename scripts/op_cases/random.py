@@ -219,6 +219,8 @@ def stateless_binomial(c):
     yield Call(shape(9, 2, 3), seed(-7, 2), np.array([[10], [300]], t), np.array([0.125, 0.5, 0.96875], t))
     yield Call(shape(7), seed(5, 6), np.array(50, t), np.array(0.5, t))
     yield Call(shape(2, 6), seed(5, 6), np.array([0, -3, 5, 5, 5, 5], t), np.array([0.5, 0.5, 0, 1, -1, 2], t))
+    if np.dtype(t).kind == "f" and c.types["dtype"] not in ("int32", "int64"):
+        yield Call(shape(2, 4), seed(5, 6), np.array([5, 0, 5, 7], t), np.array([np.nan, np.nan, 0.5, np.nan], t))
     yield Call(shape(0, 2), seed(5, 6), np.array([3, 4], t), np.array(0.5, t))
     yield Call(shape(3), seed(5, 6), np.array([3, 4], t), np.array(0.5, t))
     yield Call(shape(3, 3), seed(5, 6), np.array([3, 4], t), np.array([0.5, 0.5, 0.5], t))

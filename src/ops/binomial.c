@@ -52,7 +52,7 @@ static void draw_range(void *arg, int64_t begin, int64_t end) {
         double count = sampling_number(job->counts, sampling_place(&job->counts->shape, &job->batch, batch));
         double prob = sampling_number(job->probs, sampling_place(&job->probs->shape, &job->batch, batch));
         double x = draw(job, at, count, prob);
-        sampling_put(job->out, sample * job->batches + batch, fmax(fmin(x, 0x1p62), -0x1p62));
+        sampling_put(job->out, sample * job->batches + batch, isnan(x) ? x : fmax(fmin(x, 0x1p62), -0x1p62));
     }
 }
 
