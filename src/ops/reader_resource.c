@@ -206,16 +206,19 @@ int64_t reader_units_completed(Reader *r) {
     return n;
 }
 
+/* With the lock held. */
+static void start_anew(Reader *r) {
+    r->kind->close(r->state);
+    free(r->file);
+    free(r->last_file);
+    r->file = r->last_file = NULL;
+    r->started = r->finished = r->produced = 0;
+}
+
 Error *reader_reset(Reader *r) {
     pthread_mutex_lock(&r->mutex);
     bool busy = r->waiting != NULL;
-    if (!busy) {
-        r->kind->close(r->state);
-        free(r->file);
-        free(r->last_file);
-        r->file = r->last_file = NULL;
-        r->started = r->finished = r->produced = 0;
-    }
+    if (!busy) start_anew(r);
     pthread_mutex_unlock(&r->mutex);
     return busy ? error_new(CODE_FAILED_PRECONDITION, "Reader '%s' is being read", r->name) : NULL;
 }
@@ -241,8 +244,8 @@ static Error *bad_state(const Reader *r, Str state) {
     return err;
 }
 
+/* A state that cannot be taken leaves a reader as new. */
 Error *reader_restore(Reader *r, Str state) {
-    if (!r->kind->can_serialize) return error_unimplemented("Reader RestoreState");
     int64_t counts[3] = {0};
     Str file = {0};
     WireReader w = wire_reader(state);
@@ -250,18 +253,30 @@ Error *reader_restore(Reader *r, Str state) {
         if (w.field >= 1 && w.field <= 3 && w.type == WIRE_VARINT) counts[w.field - 1] = (int64_t)w.number;
         if (w.field == 4 && w.type == WIRE_BYTES) file = w.bytes;
     }
-    if (w.failed || counts[0] < 0 || counts[1] < 0 || counts[2] < 0 || counts[1] > counts[0])
-        return bad_state(r, state);
+    Error *bad = NULL;
+    if (!r->kind->can_serialize) {
+        bad = error_unimplemented("Reader RestoreState");
+    } else if (w.failed || counts[0] < 0 || counts[1] < 0 || counts[2] < 0) {
+        bad = bad_state(r, state);
+    } else if (counts[0] > counts[1]) {
+        bad = error_invalid("Inconsistent work started vs. finished when restoring in %s '%s': work_started: %lld", r->kind->name,
+                            r->name, (long long)counts[0]);
+    }
     pthread_mutex_lock(&r->mutex);
     Error *err = r->waiting ? error_new(CODE_FAILED_PRECONDITION, "Reader '%s' is being read", r->name) : NULL;
-    if (!err) {
+    if (!err && bad) {
+        start_anew(r);
+        err = bad;
+    } else if (err) {
+        error_free(bad);
+    } else {
         r->started = counts[0];
         r->finished = counts[1];
         r->produced = counts[2];
         free(r->file);
         free(r->last_file);
-        r->file = counts[0] > counts[1] ? str_dup(file) : NULL;
-        r->last_file = r->file ? NULL : str_dup(file);
+        r->file = NULL;
+        r->last_file = str_dup(file);
     }
     pthread_mutex_unlock(&r->mutex);
     return err;

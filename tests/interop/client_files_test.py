@@ -197,6 +197,23 @@ def test_readers_of_what_is_not_there(p):
 
 
 @program()
+def test_refused_states_of_readers(p):
+    """A state that is refused leaves a reader as new, also one that cannot be restored at all."""
+    path = os.path.join(p.folder, "lines")
+    with open(path, "wb") as f:
+        f.write(b"a\nb\nc")
+    for make in (tf.IdentityReader, tf.WholeFileReader, tf.TextLineReader):
+        for state in (b"BOGUS", b"\x08\x01", b"\x10\x01", b"\x08\x02\x10\x02\x18\x02"):
+            reader, q = make(), tf.FIFOQueue(9, [tf.string], shapes=())
+            p.run(q.enqueue_many([[path, path]]))
+            p.run(tf.regex_replace(reader.read(q)[1], ".*/", ""))
+            p.run(reader.restore_state(tf.constant(state)))
+            p.run([reader.num_records_produced(), reader.num_work_units_completed()])
+            p.run(tf.regex_replace(reader.read(q)[1], ".*/", ""))
+            p.run([reader.num_records_produced(), reader.num_work_units_completed()])
+
+
+@program()
 def test_compressed_records(p):
     for name in ("", "GZIP", "ZLIB"):
         path = os.path.join(p.folder, "r" + name)
