@@ -16,6 +16,8 @@ static void copy_names(Arena *a, char **names, size_t count, const Str **out, in
     *out_count = (int)count;
 }
 
+enum { MOST_CONNECTIONS = 1000 }; /* each is followed through the graph, and some through each other */
+
 static void copy_connections(Callable *c, const Pb__CallableOptions *options) {
     Connection *copy = arena_calloc(c->arena, options->n_tensor_connection, sizeof *copy);
     for (size_t i = 0; i < options->n_tensor_connection; i++)
@@ -27,6 +29,8 @@ static void copy_connections(Callable *c, const Pb__CallableOptions *options) {
 Error *master_session_make_callable(MasterSession *s, const Pb__CallableOptions *options, int64_t *handle) {
     if (options->n_feed_devices || options->n_fetch_devices)
         return error_unimplemented("CallableOptions::feed_devices and CallableOptions::fetch_devices to configure feeding/fetching tensors to/from device memory is not yet supported when using a remote session.");
+    if (options->n_tensor_connection > MOST_CONNECTIONS)
+        return error_invalid("A callable has %zu tensor connections, more than %d", options->n_tensor_connection, MOST_CONNECTIONS);
     Callable *c = xcalloc(1, sizeof *c);
     c->arena = arena_new();
     copy_names(c->arena, options->feed, options->n_feed, &c->signature.feeds, &c->signature.feed_count);

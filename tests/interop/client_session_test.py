@@ -246,6 +246,24 @@ def test_a_tensor_is_connected_to_another(rill, reference, tmp_path, row):
     compare(program, rill, reference, tmp_path)
 
 
+def test_a_chain_of_connections_has_a_bound(rill):
+    with tf.Graph().as_default() as graph:
+        for i in range(1001):
+            tf.identity(tf.placeholder(tf.float32, [], name="x%d" % i), name="y%d" % i)
+        tf.constant(7.0, name="x1001")
+
+    def call(session, first):
+        options = config_pb2.CallableOptions(fetch=["y%d:0" % first])
+        for i in range(first, 1001):
+            options.tensor_connection.add(from_tensor="x%d:0" % (i + 1), to_tensor="x%d:0" % i)
+        return session._make_callable_from_options(options)()
+
+    with tf.Session(rill, graph=graph) as session:
+        assert call(session, 1) == [7.0]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="1001 tensor connections, more than 1000"):
+            call(session, 0)
+
+
 @program(server=True)
 def test_feeds_from_a_devices_memory_are_refused(p):
     tf.add(tf.placeholder(tf.float32, [], name="x"), 1.0, name="y")
