@@ -191,14 +191,14 @@ def matrix_function(c):
 
 @cases("FFT IFFT", **LOOSE)
 def fft(c):
-    for s in ((4,), (2, 3), (1,), (8,), (2, 2, 5), (0,), (30,)):
+    for s in ((4,), (2, 3), (1,), (8,), (2, 2, 5), (0,), (30,), (18, 12), (5, 4, 7)):
         yield Call(c.values(s))
     yield Call(c.values(()), grad=False)
 
 
 @cases("FFT2D IFFT2D", **LOOSE)
 def fft2d(c):
-    for s in ((2, 4), (2, 3, 5)):
+    for s in ((2, 4), (2, 3, 5), (2, 17, 6)):
         yield Call(c.values(s))
     yield Call(c.values((2,)), grad=False)
 
@@ -217,6 +217,8 @@ def real_fft(rank):
         yield Call(c.values(s, dtype=real), np.array(longer, np.int32), static=True, const=(1,), grad=False)
         shorter = [d - 1 for d in s]
         yield Call(c.values(s, dtype=real), np.array(shorter, np.int32), static=True, const=(1,), grad=False)
+        yield Call(c.values((18, *s), dtype=real), np.array(shorter, np.int32), static=True, const=(1,), grad=False)
+        yield Call(c.values((18, *s), dtype=real), np.array(s, np.int32), static=True, const=(1,), grad=False)
     return make
 
 
@@ -228,6 +230,8 @@ def inverse_real_fft(rank):
         yield Call(c.values((2, *s), dtype=z), np.array(lengths, np.int32), static=True, const=(1,), grad=False)
         lengths[-1] = 7
         yield Call(c.values(s, dtype=z), np.array(lengths, np.int32), static=True, const=(1,), grad=False)
+        yield Call(c.values((18, *s), dtype=z), np.array(lengths, np.int32), static=True, const=(1,), grad=False)
+        yield Call(c.values((18, *s), dtype=z), np.array([*s[:-1], 6], np.int32), static=True, const=(1,), grad=False)
     return make
 
 

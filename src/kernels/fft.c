@@ -1,5 +1,5 @@
 /* fft.c: Fourier transforms: mixed radix (Stockham's order), and Bluestein's method for large prime factors. */
-#include "kernels/fft.h"
+#include "kernels/fft_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,30 +9,6 @@
 #include "kernels/cpu.h"
 
 typedef double _Complex Complex;
-
-enum { MAX_FACTORS = 64, LARGEST_FACTOR = 50 };
-
-/* Joins `radix` transforms of length `done` into one, `done` columns each, over and over. */
-typedef struct FftPass {
-    int radix;
-    int64_t done, stride;  /* from one input of a column to the next */
-    const Complex *roots;  /* by input but the first, by column; NULL: all are 1 */
-    const Complex *corners; /* exp(-2 pi i k / radix) */
-} FftPass;
-
-struct FftPlan {
-    int64_t n;
-    FftPass passes[MAX_FACTORS];
-    int pass_count;
-    Complex *roots; /* of the passes, and their corners */
-    /* Bluestein: the transform as a convolution of length inner->n. */
-    FftPlan *inner;
-    Complex *chirp;    /* exp(-pi i k^2 / n) */
-    Complex *spectrum; /* of the conjugate chirp, divided by inner->n */
-    /* Real numbers: the transform of pairs. */
-    FftPlan *half;
-    Complex *turns; /* exp(-2 pi i k / n), k <= n / 4 */
-};
 
 static inline Complex complex_of(double real, double imaginary) {
     return __builtin_complex(real, imaginary);
@@ -77,7 +53,7 @@ static bool factorise(FftPlan *p) {
     int64_t rest = p->n;
     for (int i = 0; i < 4; i++)
         for (; rest % first[i] == 0; rest /= first[i]) add_pass(p, first[i]);
-    for (int f = 7; f <= LARGEST_FACTOR; f += 2)
+    for (int f = 7; f <= FFT_LARGEST_FACTOR; f += 2)
         for (; rest % f == 0; rest /= f) add_pass(p, f);
     return rest == 1;
 }
@@ -173,7 +149,7 @@ static inline Complex product(Complex a, Complex b) {
 #define SHUFFLE(v, ...) __builtin_shufflevector(v, v, __VA_ARGS__)
 #define AT(p) (*(Lanes *)(p))
 #define TURNED(a) SHUFFLE(a, PAIRS_TURNED)
-#define PRODUCT(a, b) ((a) * SHUFFLE(b, EVEN_TWICE) + TURNED(a) * (SHUFFLE(b, ODD_TWICE) * signs))
+#define PRODUCT(a, b) ((a)*SHUFFLE(b, EVEN_TWICE) + TURNED(a) * (SHUFFLE(b, ODD_TWICE) * signs))
 #define QUARTER(a) (TURNED(a) * -signs)
 #define CPU_BODY "kernels/fft_pass.inc"
 
@@ -247,7 +223,8 @@ void fft_run_real(const FftPlan *p, Complex *data, Complex *scratch) {
     data[0] = complex_of(creal(first) + cimag(first), 0);
     data[h] = complex_of(creal(first) - cimag(first), 0);
     for (int64_t k = 1; 2 * k <= h; k++) {
-        const Complex a = data[k], b = conj(data[h - k]), even = (a + b) * 0.5, odd = product(p->turns[k], (a - b) * 0.5);
+        const Complex a = data[k], b = conj(data[h - k]), even = (a + b) * 0.5,
+                      odd = product(p->turns[k], (a - b) * 0.5);
         const Complex turned = complex_of(cimag(odd), -creal(odd));
         data[k] = even + turned;
         data[h - k] = conj(even - turned);

@@ -29,7 +29,10 @@ const OpDef fft_ops_ops[] = {
     {0},
 };
 
-enum { MAX_AXES = 3, COLUMNS = 8 /* copied together, since they lie side by side */ };
+enum { MAX_AXES = 3 };
+/* Fewer lines, and longer ones, are transformed one by one; numbers of a line that are moved together; bytes of a
+ * vector. */
+enum { FEWEST_LANES = 4, LONGEST_LANES = 8192, LINE_BLOCK = 16, FFT_ALIGN = 64 };
 
 typedef struct FftState {
     int axes;
@@ -53,65 +56,36 @@ static void fft_clear(void *state) {
 
 typedef double _Complex Complex;
 
+typedef enum AxisKind {
+    AXIS_WHOLE,
+    AXIS_REAL,         /* an even number of reals, in pairs, becomes half a spectrum */
+    AXIS_REAL_INVERSE, /* and back */
+    AXIS_MIRRORED,     /* half a spectrum becomes an odd number of reals */
+} AxisKind;
+
+typedef struct FftAxis {
+    AxisKind kind;
+    FftPlan *plan;
+    int64_t length;       /* of the transform */
+    int64_t given, taken; /* numbers of a line that are read, and written */
+    int64_t pitch, inner; /* numbers that a line has place for; lines beside it: its numbers lie so far apart */
+} FftAxis;
+
 typedef struct FftJob {
     const FftState *s;
     const Tensor *in;
     Tensor *out;
-    int64_t batch;
+    int64_t batch, together;                       /* items; those of a group */
     int64_t length[MAX_AXES];                      /* of the transforms */
     int64_t in_dims[MAX_AXES], out_dims[MAX_AXES]; /* of the tensors */
-    int64_t dims[MAX_AXES]; /* of the work array: length, but half a spectrum of real inverses and of even numbers of reals */
+    int64_t dims[MAX_AXES]; /* of an item in the work array: length, but half a spectrum of even numbers of reals */
+    int64_t seen;           /* numbers of the last axis of the input that the transform sees */
     bool halved;            /* the last axis has an even number of reals: half a transform does it */
-    FftPlan *plans[MAX_AXES];
-    int64_t scratch;
-    atomic_bool failed; /* no memory */
+    FftAxis axes[MAX_AXES];
+    int64_t longest, scratch; /* over all axes: numbers of a line, and of a transform's scratch */
+    ThreadPool *pool;         /* for the lines of a group; NULL: threads have groups of their own */
+    atomic_bool failed;       /* no memory */
 } FftJob;
-
-/* Real numbers of a tensor that lie in a row. */
-static void read_reals(const Tensor *t, int64_t first, int64_t count, double *to) {
-    if (t->dtype == DT_DOUBLE) memcpy(to, tensor_f64(t) + first, (size_t)count * sizeof *to);
-    for (int64_t i = 0; t->dtype == DT_FLOAT && i < count; i++) to[i] = tensor_f32(t)[first + i];
-}
-
-static void write_reals(Tensor *t, int64_t first, int64_t count, const double *from, double scale) {
-    for (int64_t i = 0; t->dtype == DT_DOUBLE && i < count; i++) tensor_f64(t)[first + i] = from[i] * scale;
-    for (int64_t i = 0; t->dtype == DT_FLOAT && i < count; i++) tensor_f32(t)[first + i] = (float)(from[i] * scale);
-}
-
-/* Numbers of a tensor that lie in a row. */
-static void read_row(const Tensor *t, int64_t first, int64_t count, Complex *to) {
-    switch (t->dtype) {
-        case DT_FLOAT:
-            for (int64_t i = 0; i < count; i++) to[i] = tensor_f32(t)[first + i];
-            break;
-        case DT_DOUBLE:
-            for (int64_t i = 0; i < count; i++) to[i] = tensor_f64(t)[first + i];
-            break;
-        case DT_COMPLEX64:
-            for (int64_t i = 0; i < count; i++) to[i] = ((const float _Complex *)t->data)[first + i];
-            break;
-        default:
-            memcpy(to, (const Complex *)t->data + first, (size_t)count * sizeof *to);
-            break;
-    }
-}
-
-static void write_row(Tensor *t, int64_t first, int64_t count, const Complex *from, double scale) {
-    switch (t->dtype) {
-        case DT_FLOAT:
-            for (int64_t i = 0; i < count; i++) tensor_f32(t)[first + i] = (float)(creal(from[i]) * scale);
-            break;
-        case DT_DOUBLE:
-            for (int64_t i = 0; i < count; i++) tensor_f64(t)[first + i] = creal(from[i]) * scale;
-            break;
-        case DT_COMPLEX64:
-            for (int64_t i = 0; i < count; i++) ((float _Complex *)t->data)[first + i] = (float _Complex)(from[i] * scale);
-            break;
-        default:
-            for (int64_t i = 0; i < count; i++) ((Complex *)t->data)[first + i] = from[i] * scale;
-            break;
-    }
-}
 
 static int64_t product_of(const int64_t *dims, int from, int to) {
     int64_t n = 1;
@@ -119,100 +93,36 @@ static int64_t product_of(const int64_t *dims, int from, int to) {
     return n;
 }
 
-/* The part of one item that the transform sees, in the work array. */
-static void load_item(const FftJob *job, int64_t item, Complex *work) {
-    int last = job->s->axes - 1;
-    int64_t n = job->dims[last], lines = product_of(job->dims, 0, last), first = item * product_of(job->in_dims, 0, last + 1);
-    for (int64_t l = 0; l < lines; l++) {
-        int64_t rest = l, flat = 0, stride = job->in_dims[last];
-        for (int d = last - 1; d >= 0; d--) {
-            flat += rest % job->dims[d] * stride;
-            rest /= job->dims[d];
-            stride *= job->in_dims[d];
-        }
-        if (job->halved && !job->s->inverse)
-            read_reals(job->in, first + flat, job->length[last], (double *)(work + l * n));
-        else
-            read_row(job->in, first + flat, n, work + l * n);
-    }
+/* Numbers that FFT_LANES lines take. */
+static int64_t lane_numbers(const FftAxis *a) {
+    return 2 * FFT_LANES * (a->length + 1);
 }
 
-/* Transforms along one axis: columns of which each has `inner` beside it. */
-static void run_columns(const FftJob *job, int axis, int64_t inner, Complex *at, Complex *lines, Complex *scratch) {
-    int64_t n = job->dims[axis];
-    for (int64_t i = 0; i < inner; i += COLUMNS) {
-        int64_t columns = inner - i < COLUMNS ? inner - i : COLUMNS;
-        for (int64_t k = 0; k < n; k++)
-            for (int64_t j = 0; j < columns; j++) lines[j * n + k] = at[k * inner + i + j];
-        for (int64_t j = 0; j < columns; j++) fft_run(job->plans[axis], job->s->inverse, lines + j * n, scratch);
-        for (int64_t k = 0; k < n; k++)
-            for (int64_t j = 0; j < columns; j++) at[k * inner + i + j] = lines[j * n + k];
+/* Bytes beside the work array: lines side by side with their scratch, or one in doubles with its. */
+static size_t job_memory(const FftJob *job, size_t size) {
+    size_t most = (size_t)(job->longest + job->scratch) * sizeof(Complex);
+    for (int d = 0; d < job->s->axes; d++) {
+        const FftAxis *a = &job->axes[d];
+        size_t bytes = a->length > LONGEST_LANES ? 0 : (size_t)(lane_numbers(a) + fft_lanes_scratch(a->plan)) * size;
+        if (bytes > most) most = bytes;
     }
+    return most + FFT_ALIGN;
 }
 
-static void run_axis(const FftJob *job, int axis, Complex *work, Complex *lines, Complex *scratch) {
-    int64_t n = job->dims[axis], inner = product_of(job->dims, axis + 1, job->s->axes),
-            outer = product_of(job->dims, 0, axis);
-    for (int64_t o = 0; o < outer; o++) {
-        if (job->halved && axis == job->s->axes - 1)
-            fft_run_real(job->plans[axis], work + o * n, scratch);
-        else if (inner == 1)
-            fft_run(job->plans[axis], job->s->inverse, work + o * n, scratch);
-        else
-            run_columns(job, axis, inner, work + o * n * inner, lines, scratch);
-    }
+static void *aligned(void *memory) {
+    return (char *)memory + (FFT_ALIGN - (uintptr_t)memory % FFT_ALIGN);
 }
 
-/* The last axis of a real inverse: the other half of the spectrum mirrors the one given. */
-static void finish_real(const FftJob *job, int64_t item, const Complex *work, Complex *line, Complex *scratch,
-                        double scale) {
-    int last = job->s->axes - 1;
-    int64_t n = job->length[last], half = job->dims[last], lines = product_of(job->dims, 0, last);
-    for (int64_t l = 0; l < lines && job->halved; l++) {
-        memcpy(line, work + l * half, (size_t)half * sizeof *line);
-        fft_run_real_inverse(job->plans[last], line, scratch);
-        write_reals(job->out, (item * lines + l) * n, n, (const double *)line, scale);
-    }
-    for (int64_t l = 0; l < lines && !job->halved; l++) {
-        for (int64_t k = 0; k < n; k++) line[k] = k < half ? work[l * half + k] : conj(work[l * half + n - k]);
-        fft_run(job->plans[last], true, line, scratch);
-        write_row(job->out, (item * lines + l) * n, n, line, scale);
-    }
-}
-
-static void store_item(const FftJob *job, int64_t item, const Complex *work, double scale) {
-    int last = job->s->axes - 1;
-    int64_t lines = product_of(job->dims, 0, last), n = job->out_dims[last];
-    for (int64_t l = 0; l < lines; l++) write_row(job->out, (item * lines + l) * n, n, work + l * job->dims[last], scale);
-}
-
-static void run_items(void *arg, int64_t begin, int64_t end) {
-    FftJob *job = arg;
-    int axes = job->s->axes;
-    bool real_inverse = job->s->real && job->s->inverse;
-    int64_t n = product_of(job->dims, 0, axes), longest = 0;
-    for (int d = 0; d < axes; d++) longest = job->length[d] > longest ? job->length[d] : longest;
-    longest *= axes > 1 ? COLUMNS : 1;
-    Complex *work = try_alloc((size_t)(n + longest + job->scratch + 1) * sizeof *work);
-    if (!work) {
-        atomic_store(&job->failed, true);
-        return;
-    }
-    Complex *line = work + n, *scratch = line + longest;
-    double scale = job->s->inverse ? 1.0 / (double)product_of(job->length, 0, axes) : 1;
-    for (int64_t i = begin; i < end; i++) {
-        load_item(job, i, work);
-        for (int d = axes - 1; d >= 0; d--) {
-            if (d < axes - 1 || !real_inverse) run_axis(job, d, work, line, scratch);
-        }
-        if (real_inverse) {
-            finish_real(job, i, work, line, scratch, scale);
-        } else {
-            store_item(job, i, work, scale);
-        }
-    }
-    free(work);
-}
+#define T float
+#define NAME(f) f##_f32
+#include "ops/fft_lines.inc"
+#undef T
+#undef NAME
+#define T double
+#define NAME(f) f##_f64
+#include "ops/fft_lines.inc"
+#undef T
+#undef NAME
 
 /* Lengths of the transforms and of the output. */
 static Error *fft_shape(KernelContext *k, FftJob *job, Shape *out) {
@@ -234,7 +144,8 @@ static Error *fft_shape(KernelContext *k, FftJob *job, Shape *out) {
                                  (long long)need, (long long)size);
         job->length[d] = n;
         if (last) job->halved = s->real && n % 2 == 0;
-        job->dims[d] = last && job->halved ? n / 2 + 1 : need;
+        job->dims[d] = last && job->halved ? n / 2 + 1 : n;
+        if (last) job->seen = need;
         job->in_dims[d] = size;
         job->out_dims[d] = s->real && !s->inverse && last && n != 0 ? n / 2 + 1 : n;
         out->dims[first + d] = job->out_dims[d];
@@ -256,6 +167,48 @@ static FftPlan *take_plan(FftState *s, int axis, int64_t length, bool halved) {
     return halved ? fft_plan_real_new(length) : fft_plan_new(length);
 }
 
+static bool plan_axis(FftJob *job, FftState *s, int d) {
+    bool last = d == s->axes - 1, halved = last && job->halved;
+    int64_t n = job->length[d];
+    FftAxis *a = &job->axes[d];
+    *a = (FftAxis){.plan = take_plan(s, d, n, halved),
+                   .length = n,
+                   .given = n,
+                   .taken = n,
+                   .pitch = job->dims[d],
+                   .inner = product_of(job->dims, d + 1, s->axes)};
+    if (!a->plan) return false;
+    if (halved) {
+        a->kind = s->inverse ? AXIS_REAL_INVERSE : AXIS_REAL;
+        a->given = s->inverse ? n / 2 + 1 : n / 2;
+        a->taken = s->inverse ? n / 2 : n / 2 + 1;
+    } else if (last && s->real && s->inverse) {
+        a->kind = AXIS_MIRRORED;
+        a->given = job->seen;
+    }
+    if (n + 1 > job->longest) job->longest = n + 1;
+    if (fft_plan_scratch(a->plan) > job->scratch) job->scratch = fft_plan_scratch(a->plan);
+    return true;
+}
+
+/* Items whose lines fill vectors go together; the lines of a single group are shared by all threads. */
+static void run_job(FftJob *job, ThreadPool *pool) {
+    enum { MOST_NUMBERS = 1 << 18 };
+    int64_t numbers = product_of(job->dims, 0, job->s->axes), fewest = numbers;
+    for (int d = 0; d < job->s->axes; d++) fewest = numbers / job->dims[d] < fewest ? numbers / job->dims[d] : fewest;
+    job->together = fewest > 0 && fewest < FFT_LANES ? (FFT_LANES + fewest - 1) / fewest : 1;
+    if (job->together * numbers > MOST_NUMBERS) job->together = MOST_NUMBERS / numbers > 0 ? MOST_NUMBERS / numbers : 1;
+    if (job->together > job->batch) job->together = job->batch;
+    int64_t groups = (job->batch + job->together - 1) / job->together;
+    RangeFn *run = job->in->dtype == DT_DOUBLE || job->in->dtype == DT_COMPLEX128 ? run_groups_f64 : run_groups_f32;
+    if (groups == 1) {
+        job->pool = pool;
+        run(job, 0, 1);
+    } else {
+        threadpool_parallel_for(pool, groups, 16384 / (numbers * job->together + 1) + 1, run, job);
+    }
+}
+
 static Error *run_fft(KernelContext *k) {
     FftState *s = k->state;
     FftJob job = {.s = s, .in = k->in[0]};
@@ -270,21 +223,16 @@ static Error *run_fft(KernelContext *k) {
         return NULL;
     }
     bool ok = true;
-    for (int d = 0; d < job.s->axes && ok; d++) {
-        job.plans[d] = take_plan(s, d, job.length[d], job.halved && d == job.s->axes - 1);
-        ok = job.plans[d] != NULL;
-        if (ok && fft_plan_scratch(job.plans[d]) > job.scratch) job.scratch = fft_plan_scratch(job.plans[d]);
-    }
-    if (ok)
-        threadpool_parallel_for(k->pool, job.batch, 16384 / (product_of(job.dims, 0, job.s->axes) + 1) + 1, run_items,
-                                &job);
-    for (int d = 0; d < s->axes; d++) fft_plan_free(atomic_exchange(&s->kept[d], job.plans[d]));
+    for (int d = 0; d < s->axes && ok; d++) ok = plan_axis(&job, s, d);
+    if (ok) run_job(&job, k->pool);
+    for (int d = 0; d < s->axes; d++) fft_plan_free(atomic_exchange(&s->kept[d], job.axes[d].plan));
     if (!ok || atomic_load(&job.failed))
         return error_new(CODE_RESOURCE_EXHAUSTED, "No memory for a transform of this length");
     return NULL;
 }
 
-#define FFT_KERNEL .run = run_fft, .state_size = sizeof(FftState), .init = fft_init, .clear = fft_clear, .flags = KERNEL_EXPENSIVE
+#define FFT_KERNEL \
+    .run = run_fft, .state_size = sizeof(FftState), .init = fft_init, .clear = fft_clear, .flags = KERNEL_EXPENSIVE
 
 const KernelDef fft_ops_cpu[] = {
     {"FFT", FFT_KERNEL},
