@@ -58,7 +58,9 @@ def sparse_mat_mul(c):
 def einsum(c):
     for equation, shapes in (("ij,jk->ik", [(2, 3), (3, 2)]), ("bij,bjk->bik", [(2, 2, 3), (2, 3, 2)]), ("ij->ji", [(2, 3)]), ("ij->", [(2, 3)]),
                              ("ii->i", [(3, 3)]), ("i,j->ij", [(2,), (3,)]), ("...ij,...jk->...ik", [(2, 2, 3), (3, 2)]), ("i->ii", [(2,)]),
-                             ("abc,cd->abd", [(2, 2, 3), (3, 2)])):
+                             ("abc,cd->abd", [(2, 2, 3), (3, 2)]), ("bhqd,bhkd->bhqk", [(2, 2, 3, 4), (2, 2, 2, 4)]),
+                             ("bqhd,bkhd->bhqk", [(2, 3, 2, 4), (2, 2, 2, 4)]), ("bhqk,bkhd->bqhd", [(2, 2, 3, 2), (2, 2, 2, 4)]),
+                             ("ba,cb->ac", [(3, 2), (4, 3)]), ("abc,bd->dca", [(2, 3, 2), (3, 4)]), ("abc,bd->ad", [(2, 3, 2), (3, 4)])):
         yield Call([c.values(s) for s in shapes], equation=equation, static=True, grad=equation not in ("i->ii",))
 
 

@@ -97,10 +97,11 @@ static Error *size_labels(KernelContext *k, const Tensor *x, const Labels *l, in
         int64_t n = x->shape.dims[d], known = sizes[label];
         bool stretches = label >= FIRST_ELLIPSIS;
         if (known >= 0 && known != n && !(stretches && (n == 1 || known == 1)))
-            return stretches ? error_invalid("Invalid broadcasting dimensions: %s vs. %s", shape_text(&k->in[0]->shape).text,
-                                             shape_text(&x->shape).text)
-                             : error_invalid("Expected dimension %lld at axis %d of the input shaped %s but got dimension %lld",
-                                             (long long)known, d, shape_text(&x->shape).text, (long long)n);
+            return stretches ? error_invalid("Invalid broadcasting dimensions: %s vs. %s",
+                                             shape_text(&k->in[0]->shape).text, shape_text(&x->shape).text)
+                             : error_invalid(
+                                   "Expected dimension %lld at axis %d of the input shaped %s but got dimension %lld",
+                                   (long long)known, d, shape_text(&x->shape).text, (long long)n);
         if (known < 0 || (stretches && known == 1)) sizes[label] = n;
     }
     return NULL;
@@ -112,8 +113,8 @@ static Error *label_input(KernelContext *k, int i, Labels *l, int64_t *sizes, in
     const char *side = st->inputs[i];
     int named = (int)strlen(side) - (strchr(side, '.') != NULL), under = x->shape.rank - named;
     if (under < 0 || (under > 0 && !strchr(side, '.'))) {
-        return error_invalid("Expected input %d to have rank %s%d but got: %d", i, strchr(side, '.') ? "at least " : "", named,
-                             x->shape.rank);
+        return error_invalid("Expected input %d to have rank %s%d but got: %d", i, strchr(side, '.') ? "at least " : "",
+                             named, x->shape.rank);
     }
     Error *err = expand(side, under, l);
     if (!err) err = size_labels(k, x, l, sizes);
@@ -146,18 +147,21 @@ static void append(Labels *to, const int *list, int count) {
 
 /* ---- Moving ---- */
 
-/* Copies, or adds, each element that the labels of `walk` lead to. */
-static void move_elements(const Labels *walk, const int64_t *sizes, const Labels *to, void *z, const Labels *from,
-                          const void *x, size_t size, RowFn *add) {
+/* Copies each element that the labels of `walk` lead to; no two go to one place. */
+static void copy_arranged(KernelContext *k, DataType type, const Labels *walk, const int64_t *sizes, const Labels *to,
+                          void *z, const Labels *from, const void *x) {
+    StridedCopy c = {0};
+    for (int d = 0; d < walk->count; d++)
+        copy_add_dim(&c, sizes[walk->list[d]], to->stride[walk->list[d]], from->stride[walk->list[d]]);
+    copy_strided(k->pool, element_kind(type), &c, z, x);
+}
+
+/* Adds each element that the labels of `walk` lead to. */
+static void add_elements(const Labels *walk, const int64_t *sizes, const Labels *to, void *z, const Labels *from,
+                         const void *x, size_t size, RowFn *add) {
     int64_t index[MAX_LABELS] = {0}, z_at = 0, x_at = 0;
     for (;;) {
-        char *target = (char *)z + (size_t)z_at * size;
-        const char *source = (const char *)x + (size_t)x_at * size;
-        if (add) {
-            add(target, source, 1);
-        } else {
-            memcpy(target, source, size);
-        }
+        add((char *)z + (size_t)z_at * size, (const char *)x + (size_t)x_at * size, 1);
         int d = walk->count - 1;
         for (; d >= 0; d--) {
             int label = walk->list[d];
@@ -203,29 +207,53 @@ static Tensor *arranged(KernelContext *k, Tensor *x, const Labels *has, Labels *
     Shape flat = shape_vector(count);
     Tensor *z = kernel_scratch(k, x->dtype, &flat);
     if (!z || count == 0) return z;
-    if (sums) memset(z->data, 0, tensor_bytes(z));
-    if (count_of(&walk, sizes) > 0) {
-        move_elements(&walk, sizes, order, z->data, has, x->data, dtype_size(x->dtype),
-                      sums ? row_math(x->dtype)->add : NULL);
+    if (!sums) {
+        copy_arranged(k, x->dtype, order, sizes, order, z->data, has, x->data);
+        return z;
     }
+    memset(z->data, 0, tensor_bytes(z));
+    if (count_of(&walk, sizes) > 0)
+        add_elements(&walk, sizes, order, z->data, has, x->data, dtype_size(x->dtype), row_math(x->dtype)->add);
     return z;
+}
+
+/* x as matrices, one for each index of `batch`; *transposed: the columns come before the rows, as they lie. A reference
+ * of the caller's; NULL with k->error. */
+static Tensor *as_matrices(KernelContext *k, Tensor *x, const Labels *has, const Labels *batch, const Labels *rows,
+                           const Labels *columns, const int64_t *sizes, bool *transposed) {
+    Labels order = *batch, turned = *batch;
+    append(&order, rows->list, rows->count);
+    append(&order, columns->list, columns->count);
+    append(&turned, columns->list, columns->count);
+    append(&turned, rows->list, rows->count);
+    label_packed(&turned, sizes);
+    Labels straight = order;
+    label_packed(&straight, sizes);
+    *transposed = !same_layout(has, &straight, sizes, x, count_of(&straight, sizes)) &&
+                  same_layout(has, &turned, sizes, x, count_of(&turned, sizes));
+    return *transposed ? tensor_ref(x) : arranged(k, x, has, &order, sizes);
 }
 
 /* ---- The op ---- */
 
-/* Puts `product`, whose elements are in the order of `order`, in the place of the result. */
-static Error *put_result(KernelContext *k, const Labels *order, const Tensor *product, Labels *out,
-                         const int64_t *sizes) {
+static Tensor *result(KernelContext *k, const Labels *out, const int64_t *sizes) {
     Shape shape = {.rank = out->count};
     for (int d = 0; d < out->count; d++) shape.dims[d] = sizes[out->list[d]];
-    Tensor *z = kernel_output(k, 0, &shape);
-    if (!z || z->count == 0) return NULL;
+    return kernel_output(k, 0, &shape);
+}
+
+/* Puts `product`, whose elements are in the order of `order`, in the place of the result. */
+static void put_result(KernelContext *k, const Labels *order, const Tensor *product, Labels *out,
+                       const int64_t *sizes) {
+    Tensor *z = result(k, out, sizes);
+    if (!z || z->count == 0) return;
     label_packed(out, sizes);
-    memset(z->data, 0, tensor_bytes(z));
-    if (product->count > 0) {
-        move_elements(order, sizes, out, z->data, order, product->data, dtype_size(z->dtype), NULL);
-    }
-    return NULL;
+    if (z->count > product->count) memset(z->data, 0, tensor_bytes(z)); /* a label that comes twice fills a diagonal */
+    if (product->count > 0) copy_arranged(k, z->dtype, order, sizes, out, z->data, order, product->data);
+}
+
+static bool same_labels(const Labels *a, const Labels *b) {
+    return a->count == b->count && memcmp(a->list, b->list, (size_t)a->count * sizeof *a->list) == 0;
 }
 
 /* The labels of `of` that are, or are not, in x and in y; each once. */
@@ -238,48 +266,67 @@ static void choose(const Labels *of, const Labels *x, bool in_x, const Labels *y
     }
 }
 
+typedef struct PairJob {
+    Gemm g;
+    GemmFn *gemm;
+    size_t size;
+    const char *a, *b;
+    char *c;
+    ThreadPool *pool; /* inside one product, when there are few */
+} PairJob;
+
+static void pair_range(void *arg, int64_t begin, int64_t end) {
+    const PairJob *job = arg;
+    for (int64_t i = begin; i < end; i++) {
+        Gemm g = job->g;
+        g.a = job->a + (size_t)(i * g.m * g.k) * job->size;
+        g.b = job->b + (size_t)(i * g.n * g.k) * job->size;
+        g.c = job->c + (size_t)(i * g.m * g.n) * job->size;
+        job->gemm(&g, job->pool);
+    }
+}
+
 static Error *pair_run(KernelContext *k, Labels *in, Labels *out, const int64_t *sizes) {
-    Labels batch = {.count = 0}, free_a = batch, free_b = batch, inner = batch, a = batch, b = batch, order = batch;
+    Labels batch = {.count = 0}, free_a = batch, free_b = batch, inner = batch, order;
     Labels wanted = *out;
-    Error *err = NULL;
     for (int i = 0; i < out->count; i++) wanted.has[out->list[i]] = true;
     choose(&wanted, &in[0], true, &in[1], true, &batch);
     choose(&wanted, &in[0], true, &in[1], false, &free_a);
     choose(&wanted, &in[0], false, &in[1], true, &free_b);
     choose(&in[0], &in[1], true, &wanted, false, &inner);
-    append(&a, batch.list, batch.count);
-    append(&a, free_a.list, free_a.count);
-    append(&a, inner.list, inner.count);
-    append(&b, batch.list, batch.count);
-    append(&b, free_b.list, free_b.count);
-    append(&b, inner.list, inner.count);
-    append(&order, batch.list, batch.count);
+    order = batch;
     append(&order, free_a.list, free_a.count);
     append(&order, free_b.list, free_b.count);
 
-    int64_t batches = count_of(&batch, sizes), total = count_of(&order, sizes);
-    Gemm g = {.m = count_of(&free_a, sizes),
-              .n = count_of(&free_b, sizes),
-              .k = count_of(&inner, sizes),
-              .b_transposed = true};
-    Shape flat = shape_vector(total);
-    Tensor *x = arranged(k, k->in[0], &in[0], &a, sizes), *y = x ? arranged(k, k->in[1], &in[1], &b, sizes) : NULL;
-    Tensor *product = y ? kernel_scratch(k, x->dtype, &flat) : NULL;
+    int64_t batches = count_of(&batch, sizes);
+    PairJob job = {.g = {.m = count_of(&free_a, sizes), .n = count_of(&free_b, sizes), .k = count_of(&inner, sizes)}};
+    Tensor *x = as_matrices(k, k->in[0], &in[0], &batch, &free_a, &inner, sizes, &job.g.a_transposed);
+    Tensor *y = x ? as_matrices(k, k->in[1], &in[1], &batch, &inner, &free_b, sizes, &job.g.b_transposed) : NULL;
+    bool in_place = same_labels(&order, out); /* then the products are the result */
+    Shape flat = shape_vector(count_of(&order, sizes));
+    Tensor *product = !y ? NULL : in_place ? result(k, out, sizes) : kernel_scratch(k, x->dtype, &flat);
     if (!product) goto out;
-    size_t size = dtype_size(x->dtype);
-    for (int64_t i = 0; i < batches; i++) {
-        g.a = (const char *)x->data + (size_t)(i * g.m * g.k) * size;
-        g.b = (const char *)y->data + (size_t)(i * g.n * g.k) * size;
-        g.c = (char *)product->data + (size_t)(i * g.m * g.n) * size;
-        gemm_of(x->dtype)(&g, k->pool);
+    job.gemm = gemm_of(x->dtype);
+    job.size = dtype_size(x->dtype);
+    job.a = x->data;
+    job.b = y->data;
+    job.c = product->data;
+    int64_t work = job.g.m * job.g.n * (job.g.k > 0 ? job.g.k : 1);
+    bool inside = batches < 4 && work > (1 << 20);
+    job.pool = inside ? k->pool : NULL;
+    if (product->count > 0)
+        threadpool_parallel_for(inside ? NULL : k->pool, batches, (1 << 18) / work + 1, pair_range, &job);
+    if (in_place) {
+        product = NULL; /* the context's */
+    } else {
+        label_packed(&order, sizes);
+        put_result(k, &order, product, out, sizes);
     }
-    label_packed(&order, sizes);
-    err = put_result(k, &order, product, out, sizes);
 out:
     tensor_unref(x);
     tensor_unref(y);
     tensor_unref(product);
-    return err;
+    return NULL;
 }
 
 static Error *single_run(KernelContext *k, const Labels *in, Labels *out, const int64_t *sizes) {
@@ -287,9 +334,9 @@ static Error *single_run(KernelContext *k, const Labels *in, Labels *out, const 
     choose(out, in, true, in, true, &order);
     Tensor *x = arranged(k, k->in[0], in, &order, sizes);
     if (!x) return NULL;
-    Error *err = put_result(k, &order, x, out, sizes);
+    put_result(k, &order, x, out, sizes);
     tensor_unref(x);
-    return err;
+    return NULL;
 }
 
 static Error *einsum_run(KernelContext *k) {
@@ -306,7 +353,9 @@ static Error *einsum_run(KernelContext *k) {
         if (err) return err;
     }
     if (under > 0 && !strchr(st->output, '.'))
-        return error_invalid("Output contains %d broadcasting dimension(s) but no ellipsis (...) was found in the output subscripts.", under);
+        return error_invalid(
+            "Output contains %d broadcasting dimension(s) but no ellipsis (...) was found in the output subscripts.",
+            under);
     Error *err = expand(st->output, under, &out);
     if (err) return err;
     for (int i = 0; i < out.count; i++) {
