@@ -28,7 +28,8 @@ static int64_t b_stride(const Gemm *g) {
     return g->b_stride ? g->b_stride : g->b_transposed ? g->k : g->n;
 }
 
-/* oneDNN adds to c once for each block of k; these fit in one at every level of its code. Vectors, which a piece for one thread may be at the edge, it treats otherwise. */
+/* oneDNN adds to c once for each block of k; these fit in one at every level of its code. Vectors, which a piece for
+ * one thread may be at the edge, it treats otherwise. */
 bool gemm_f32_adds(const Gemm *g) {
     int64_t most_k = cpu_level() == CPU_AVX512 ? 256 : 96;
     if (gemm_is_small(g)) return g->n > GEMM_THIN_MOST;
@@ -54,7 +55,8 @@ static void float_range(void *arg, int64_t begin, int64_t end) {
     dnnl_sgemm(g->a_transposed ? 'T' : 'N', g->b_transposed ? 'T' : 'N', m, n, g->k, 1.0f, a, lda, b, ldb,
                g->adds ? 1.0f : 0.0f, c, g->n);
     if (!job->by_columns) range_call(g->done, begin * g->n, end * g->n);
-    for (int64_t i = 0; job->by_columns && g->done.fn && i < m; i++) range_call(g->done, i * g->n + begin, i * g->n + end);
+    for (int64_t i = 0; job->by_columns && g->done.fn && i < m; i++)
+        range_call(g->done, i * g->n + begin, i * g->n + end);
 }
 
 void gemm_f32(const Gemm *g, ThreadPool *pool) {
@@ -72,13 +74,15 @@ void gemm_f32(const Gemm *g, ThreadPool *pool) {
     FloatJob job = {g, g->n > g->m};
     int64_t count = job.by_columns ? g->n : g->m, other = job.by_columns ? g->m : g->n;
     /* One piece for each thread, since every piece packs the other matrix anew; whole tiles of the library's. */
-    int64_t threads = pool ? threadpool_size(pool) : 1, share = (count + threads - 1) / threads, grain = gemm_grain(other * g->k);
+    int64_t threads = pool ? threadpool_size(pool) : 1, share = (count + threads - 1) / threads,
+            grain = gemm_grain(other * g->k);
     if (share < grain) share = grain;
     threadpool_parallel_for(pool, count, (share + TILE - 1) / TILE * TILE, float_range, &job);
 }
 
 /* ---- Plain C ---- */
 
+#define AT_LEVEL(f) CPU(f) /* whose argument may be a macro */
 #define BODY "kernels/gemm.inc"
 #define CONJ(v) (v)
 #define ADD_PRODUCT(acc, x, y) ((acc) + (x) * (y))

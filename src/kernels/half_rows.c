@@ -13,6 +13,12 @@ static void half_widen_plain(float *z, const uint16_t *x, int64_t n) {
 static void half_narrow_plain(uint16_t *z, const float *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) z[i] = float_to_half(x[i]);
 }
+static inline __attribute__((always_inline)) void narrow_bfloat16(uint16_t *z, const float *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++) z[i] = float_to_bfloat16(x[i]);
+}
+static void bfloat16_narrow_plain(uint16_t *z, const float *x, int64_t n) {
+    narrow_bfloat16(z, x, n);
+}
 
 #if CPU_HAS_VECTORS
 /* Every processor with AVX2 has these conversions. */
@@ -24,8 +30,15 @@ TARGET_AVX2 static void half_widen_avx2(float *z, const uint16_t *x, int64_t n) 
 }
 TARGET_AVX2 static void half_narrow_avx2(uint16_t *z, const float *x, int64_t n) {
     int64_t i = 0;
-    for (; i + 8 <= n; i += 8) _mm_storeu_si128((__m128i *)(z + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128((__m128i *)(z + i), _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
     half_narrow_plain(z + i, x + i, n - i);
+}
+CPU_TARGET_AVX2 static void bfloat16_narrow_avx2(uint16_t *z, const float *x, int64_t n) {
+    narrow_bfloat16(z, x, n);
+}
+CPU_TARGET_AVX512 static void bfloat16_narrow_avx512(uint16_t *z, const float *x, int64_t n) {
+    narrow_bfloat16(z, x, n);
 }
 CPU_TARGET_AVX512 static void half_widen_avx512(float *z, const uint16_t *x, int64_t n) {
     int64_t i = 0;
@@ -34,7 +47,8 @@ CPU_TARGET_AVX512 static void half_widen_avx512(float *z, const uint16_t *x, int
 }
 CPU_TARGET_AVX512 static void half_narrow_avx512(uint16_t *z, const float *x, int64_t n) {
     int64_t i = 0;
-    for (; i + 16 <= n; i += 16) _mm256_storeu_si256((__m256i *)(z + i), _mm512_cvtps_ph(_mm512_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+    for (; i + 16 <= n; i += 16)
+        _mm256_storeu_si256((__m256i *)(z + i), _mm512_cvtps_ph(_mm512_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
     half_narrow_plain(z + i, x + i, n - i);
 }
 #endif
@@ -49,7 +63,7 @@ void bfloat16_widen(float *z, const uint16_t *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) z[i] = bfloat16_to_float(x[i]);
 }
 void bfloat16_narrow(uint16_t *z, const float *x, int64_t n) {
-    for (int64_t i = 0; i < n; i++) z[i] = float_to_bfloat16(x[i]);
+    CPU_PICK(bfloat16_narrow)(z, x, n);
 }
 
 static void map(VectorFn *f, WidenFn *widen, NarrowFn *narrow, uint16_t *z, const uint16_t *x, int64_t n) {

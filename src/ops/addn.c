@@ -17,7 +17,7 @@ const OpDef addn_ops[] = {
     {0},
 };
 
-enum { ADD_N_BLOCK = 512, L2_CHUNK = 32768 };
+enum { ADD_N_BLOCK = 512, L2_CHUNK = 32768, L2_LANES = 32 };
 
 typedef struct AddNJob {
     void *z;

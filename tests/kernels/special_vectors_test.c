@@ -1,4 +1,5 @@
-/* special_vectors_test.c: inverse error and Bessel functions of arrays undo the C library's functions, or equal their integrals, with each instruction set. */
+/* special_vectors_test.c: inverse error, Bessel and gamma functions of arrays undo the C library's functions, or equal
+ * their integrals, with each instruction set. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <math.h>
 
 #include "kernels/cpu.h"
+#include "kernels/special.h"
 #include "kernels/special_vectors.h"
 
 enum { N = 1003 };
@@ -16,7 +18,8 @@ static void check(const char *name, double x, double got, double want, double sl
     if (!(fabs(got - want) <= slack * fabs(want))) fail_msg("%s(%.17g) = %.17g, want %.17g", name, x, got, want);
 }
 
-/* e^-x I_n(x) = 1/pi * integral over [0, pi] of e^(x (cos t - 1)) cos(n t); the trapezoid rule converges faster than any power. */
+/* e^-x I_n(x) = 1/pi * integral over [0, pi] of e^(x (cos t - 1)) cos(n t); the trapezoid rule converges faster than
+ * any power. */
 static double bessel(double x, int n) {
     enum { POINTS = 4000 };
     double sum = 0.5 * (1 + exp(-2 * x) * (n ? -1 : 1));
@@ -71,7 +74,39 @@ static void bessel_functions_equal_their_integrals(void **state) {
     cpu_limit(CPU_AVX512);
 }
 
+static void gamma_functions_equal_those_of_one_number(void **state) {
+    (void)state;
+    double x[N], z[3][N];
+    for (CpuLevel level = CPU_PLAIN; level <= CPU_AVX512; level++) {
+        if (cpu_limit(level) != level) continue;
+        for (int i = 0; i < N; i++)
+            x[i] = i < 100 ? ldexp(1, -i) : i < 900 ? (i - 400) * 0.0371 : ldexp(1 + i % 5 / 5.0, i - 890);
+        special_digammas(z[0], x, N);
+        special_lgammas(z[1], x, N);
+        special_lgammas_of_floats(z[2], x, N);
+        for (int i = 0; i < N; i++) {
+            double want = special_digamma(x[i]);
+            if (!(fabs(z[0][i] - want) <= 1e-14 * fmax(1, fabs(want))) && !(isnan(want) && isnan(z[0][i])))
+                fail_msg("digamma(%.17g) = %.17g, want %.17g", x[i], z[0][i], want);
+            want = special_lgamma(x[i]);
+            assert_true(z[1][i] == want);
+            if (!(fabs(z[2][i] - want) <= 1e-14 + 4e-15 * fabs(want)) && want != z[2][i])
+                fail_msg("lgamma(%.17g) = %.17g, want %.17g", x[i], z[2][i], want);
+        }
+        double edges[] = {0, -1, 1, 2, INFINITY, NAN};
+        special_lgammas_of_floats(edges, edges, 6);
+        assert_true(edges[0] == INFINITY && edges[1] == INFINITY && edges[2] == 0 && edges[3] == 0 &&
+                    edges[4] == INFINITY && isnan(edges[5]));
+        double more[] = {0, -1, INFINITY, NAN};
+        special_digammas(more, more, 4);
+        assert_true(isnan(more[0]) && isnan(more[1]) && more[2] == INFINITY && isnan(more[3]));
+    }
+    cpu_limit(CPU_AVX512);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(inverses_undo), cmocka_unit_test(bessel_functions_equal_their_integrals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(inverses_undo),
+                                       cmocka_unit_test(bessel_functions_equal_their_integrals),
+                                       cmocka_unit_test(gamma_functions_equal_those_of_one_number)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
