@@ -142,6 +142,7 @@ static bool in_top_k(const float *row, int64_t n, int64_t target, int64_t k) {
     for (int64_t c = 0; c < n; c++) {
         if (!isfinite(row[c])) return false;
         more += row[c] > row[target];
+        if (more >= k) return false;
     }
     return more < k;
 }

@@ -1,4 +1,5 @@
-/* bincount.c: Bincount of dense, sparse and ragged tensors, HistogramFixedWidth: how often each value or range occurs. */
+/* bincount.c: Bincount of dense, sparse and ragged tensors, HistogramFixedWidth: how often each value or range occurs.
+ */
 #include <math.h>
 
 #include "base/float16.h"
@@ -28,37 +29,76 @@ static Error *dense_init(const Node *node, void *state) {
 }
 
 /* One row of values into one row of bins. */
+typedef struct BinRow {
+    const int32_t *narrow; /* or wide: the values */
+    const int64_t *wide;
+    int64_t count, bins;
+    const void *weights; /* NULL: 1 each */
+    bool binary;
+    void *out;
+} BinRow;
+
+static inline int64_t bin_of(const BinRow *r, int64_t i) {
+    return r->wide ? r->wide[i] : r->narrow[i];
+}
+
+#define S int32_t
+#define SUM(a, b) (int32_t)((uint32_t)(a) + (uint32_t)(b))
+#define NAME(f) f##_i32
+#include "ops/bincount.inc"
+#undef S
+#undef SUM
+#undef NAME
+#define S int64_t
+#define SUM(a, b) (int64_t)((uint64_t)(a) + (uint64_t)(b))
+#define NAME(f) f##_i64
+#include "ops/bincount.inc"
+#undef S
+#undef SUM
+#undef NAME
+#define SUM(a, b) ((a) + (b))
+#define S float
+#define NAME(f) f##_f32
+#include "ops/bincount.inc"
+#undef S
+#undef NAME
+#define S double
+#define NAME(f) f##_f64
+#include "ops/bincount.inc"
+#undef S
+#undef NAME
+#undef SUM
+
 static Error *count_row(const Tensor *values, int64_t from, int64_t n, const Tensor *weights, bool binary, int64_t bins,
-                        const RowMath *math, size_t size, char *out) {
-    for (int64_t i = from; i < from + n; i++) {
-        int64_t bin = index_at(values, i);
-        if (bin < 0) return error_invalid("Input arr must be non-negative!");
-        if (bin >= bins) continue;
-        char *to = out + (size_t)bin * size;
-        if (binary) {
-            memcpy(to, math->one, size);
-        } else {
-            math->add(to, weights->count ? (const char *)weights->data + (size_t)i * size : math->one, 1);
-        }
-    }
-    return NULL;
+                        size_t size, char *out) {
+    BinRow r = {.count = n, .bins = bins, .binary = binary, .out = out};
+    if (values->dtype == DT_INT64)
+        r.wide = tensor_i64(values) + from;
+    else
+        r.narrow = tensor_i32(values) + from;
+    if (weights->count) r.weights = (const char *)weights->data + (size_t)from * size;
+    bool (*count)(const BinRow *) = weights->dtype == DT_INT32   ? count_i32
+                                    : weights->dtype == DT_INT64 ? count_i64
+                                    : weights->dtype == DT_FLOAT ? count_f32
+                                                                 : count_f64;
+    return count(&r) ? NULL : error_invalid("Input arr must be non-negative!");
 }
 
 static Error *bincount(KernelContext *k, bool binary, bool rows_allowed) {
     const Tensor *values = k->in[0], *weights = k->in[2];
-    const RowMath *math = row_math(weights->dtype);
     int64_t bins;
-    if (!math) return error_unimplemented("Bincount of type %s", dtype_name(weights->dtype));
     if (rows_allowed && values->shape.rank > 2)
         return error_invalid("Shape must be at most rank 2 but is rank %d", values->shape.rank);
     if (k->in[1]->shape.rank != 0) return error_invalid("Shape must be rank 0 but is rank %d", k->in[1]->shape.rank);
     bins = index_at(k->in[1], 0);
     if (bins < 0 && !rows_allowed) return error_invalid("size (%lld) must be non-negative", (long long)bins);
     if (weights->count != 0 && !shape_eq(&weights->shape, &values->shape))
-        return rows_allowed ? error_invalid("`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts as "
-                                            "all weights equal to 1. Received %s",
-                                            shape_text(&weights->shape).text)
-                            : error_invalid("Input indices and weights must have the same size.");
+        return rows_allowed
+                   ? error_invalid(
+                         "`weights` must be the same shape as `arr` or a length-0 `Tensor`, in which case it acts as "
+                         "all weights equal to 1. Received %s",
+                         shape_text(&weights->shape).text)
+                   : error_invalid("Input indices and weights must have the same size.");
     if (bins < 0) return error_invalid("size (%lld) must be non-negative", (long long)bins);
     bool matrix = rows_allowed && values->shape.rank == 2;
     Shape shape = matrix ? shape_matrix(values->shape.dims[0], bins) : shape_vector(bins);
@@ -68,7 +108,7 @@ static Error *bincount(KernelContext *k, bool binary, bool rows_allowed) {
     size_t size = dtype_size(out->dtype);
     int64_t rows = matrix ? shape.dims[0] : 1, width = rows > 0 ? values->count / rows : 0;
     for (int64_t r = 0; r < rows; r++) {
-        Error *err = count_row(values, r * width, width, weights, binary, bins, math, size,
+        Error *err = count_row(values, r * width, width, weights, binary, bins, size,
                                (char *)out->data + (size_t)(r * bins) * size);
         if (err) return err;
     }
@@ -106,16 +146,19 @@ static void count_value(char *row, int64_t bin, const Tensor *weights, int64_t i
     if (binary)
         memcpy(row + (size_t)bin * size, math->one, size);
     else
-        math->add(row + (size_t)bin * size, weights->count ? (const char *)weights->data + (size_t)i * size : math->one, 1);
+        math->add(row + (size_t)bin * size, weights->count ? (const char *)weights->data + (size_t)i * size : math->one,
+                  1);
 }
 
 static Error *check_sparse(const Tensor *indices, const Tensor *values, const Tensor *shape, const Tensor *weights) {
-    if (indices->shape.rank != 2) return error_invalid("Sparse indices must be rank 2 but is rank %d", indices->shape.rank);
-    if (values->shape.rank != 1) return error_invalid("Sparse values must be rank 1 but is rank %d", values->shape.rank);
+    if (indices->shape.rank != 2)
+        return error_invalid("Sparse indices must be rank 2 but is rank %d", indices->shape.rank);
+    if (values->shape.rank != 1)
+        return error_invalid("Sparse values must be rank 1 but is rank %d", values->shape.rank);
     if (shape->shape.rank != 1) return error_invalid("Sparse shape must be rank 1 but is rank %d", shape->shape.rank);
     if (indices->shape.dims[0] != values->count)
-        return error_invalid("Number of elements in indices (%lld) and values (%lld) do not match", (long long)indices->shape.dims[0],
-                             (long long)values->count);
+        return error_invalid("Number of elements in indices (%lld) and values (%lld) do not match",
+                             (long long)indices->shape.dims[0], (long long)values->count);
     if (indices->shape.dims[1] != shape->count)
         return error_invalid("Index rank (%lld) and shape rank (%lld) do not match", (long long)indices->shape.dims[1],
                              (long long)shape->count);
@@ -133,7 +176,8 @@ static Error *check_inside(const SparseView *s) {
         if (inside) continue;
         StrBuf text = {0};
         for (int d = 0; d < s->shape.rank; d++) strbuf_addf(&text, "%s%lld", d ? ", " : "", (long long)index[d]);
-        Error *err = error_invalid("Sparse index tuple indices[%lld, :] = [%s] is out of bounds", (long long)i, strbuf_str(&text).ptr);
+        Error *err = error_invalid("Sparse index tuple indices[%lld, :] = [%s] is out of bounds", (long long)i,
+                                   strbuf_str(&text).ptr);
         strbuf_clear(&text);
         return err;
     }

@@ -33,6 +33,8 @@ static Error *scan_init(const Node *node, void *state) {
     return err ? err : node_attr_bool(node, "reverse", &st->reverse);
 }
 
+enum { SCAN_LINES = 256 };
+
 typedef struct ScanJob {
     void *z;
     const void *x;

@@ -169,7 +169,8 @@ static const char *row_at(const Segments *s, int64_t i) {
     return (const char *)s->data->data + (size_t)row * s->row_bytes;
 }
 
-/* Sorted ids, every one below `limit`. Segment after segment: what is wrong with the first that is not right is said. */
+/* Sorted ids, every one below `limit`. Segment after segment: what is wrong with the first that is not right is said.
+ */
 static Error *check_sorted(const Segments *s, int64_t limit) {
     for (int64_t i = 0; i < s->rows;) {
         int64_t id = index_at(s->ids, i);
@@ -183,6 +184,31 @@ static Error *check_sorted(const Segments *s, int64_t limit) {
     return NULL;
 }
 
+typedef struct SortedJob {
+    const Segments *s;
+    SegmentKind kind;
+    RowFn *fold;
+    const RowMath *math;
+    ElementKind element;
+    char *out;
+} SortedJob;
+
+/* The segments that begin in these rows. */
+static void fold_segments(void *arg, int64_t begin, int64_t end) {
+    const SortedJob *job = arg;
+    const Segments *s = job->s;
+    int64_t i = begin;
+    while (i > 0 && i < end && index_at(s->ids, i) == index_at(s->ids, i - 1)) i++;
+    while (i < end) {
+        int64_t id = index_at(s->ids, i), first = i;
+        char *to = job->out + (size_t)id * s->row_bytes;
+        copy_elements(job->element, to, row_at(s, i), s->width);
+        for (i++; i < s->rows && index_at(s->ids, i) == id; i++) job->fold(to, row_at(s, i), s->width);
+        double by = divisor(job->kind, i - first);
+        if (by != 1) job->math->divide(to, by, s->width);
+    }
+}
+
 /* Output of `segments` rows from sorted ids. */
 static Error *reduce_sorted(KernelContext *k, const Segments *s, int64_t segments) {
     SegmentKind kind = ((const SegmentState *)k->state)->kind;
@@ -194,15 +220,9 @@ static Error *reduce_sorted(KernelContext *k, const Segments *s, int64_t segment
     shape.dims[0] = segments;
     Tensor *out = kernel_output(k, 0, &shape);
     if (!out) return NULL;
-    ElementKind element = element_kind(out->dtype);
-    copy_fill(k->pool, element, out->data, empty_value(math, kind, true), out->count);
-    for (int64_t i = 0; i < s->rows;) {
-        int64_t id = index_at(s->ids, i), first = i;
-        char *to = (char *)out->data + (size_t)id * s->row_bytes;
-        copy_elements(element, to, row_at(s, i), s->width);
-        for (i++; i < s->rows && index_at(s->ids, i) == id; i++) row_fn(math, kind)(to, row_at(s, i), s->width);
-        if (divisor(kind, i - first) != 1) math->divide(to, divisor(kind, i - first), s->width);
-    }
+    SortedJob job = {s, kind, row_fn(math, kind), math, element_kind(out->dtype), out->data};
+    copy_fill(k->pool, job.element, out->data, empty_value(math, kind, true), out->count);
+    threadpool_parallel_for(k->pool, s->rows, 16384 / (s->width + 1) + 1, fold_segments, &job);
     return NULL;
 }
 
@@ -303,13 +323,15 @@ static Error *run_sparse_segment(KernelContext *k) {
 static Error *check_grad(const Tensor *grad, const Tensor *indices, const Tensor *ids, int64_t rows) {
     Error *err = check_sparse(grad, indices, ids);
     if (err) return err;
-    if (ids->count > 0 && index_at(ids, ids->count - 1) >= grad->shape.dims[0]) return error_invalid("Invalid number of segments");
+    if (ids->count > 0 && index_at(ids, ids->count - 1) >= grad->shape.dims[0])
+        return error_invalid("Invalid number of segments");
     for (int64_t i = 0; i < ids->count; i++) {
         int64_t row = index_at(indices, i), id = index_at(ids, i);
         if (row < 0 || row >= rows)
             return error_invalid("Index %lld out of range [0, %lld).", (long long)row, (long long)rows);
         if (id < 0 || id >= grad->shape.dims[0])
-            return error_invalid("Segment id %lld out of range [0, %lld).", (long long)id, (long long)grad->shape.dims[0]);
+            return error_invalid("Segment id %lld out of range [0, %lld).", (long long)id,
+                                 (long long)grad->shape.dims[0]);
     }
     return NULL;
 }
@@ -326,7 +348,8 @@ static Error *add_gradients(KernelContext *k, Tensor *out, const int64_t *to_row
     Tensor *scaled = NULL;
     Error *err = tensor_copy(grad, &scaled);
     if (err) return err;
-    int64_t *counts = xcalloc((size_t)segments + 1, sizeof *counts); /* no more than the gradient has elements: it has some */
+    int64_t *counts =
+        xcalloc((size_t)segments + 1, sizeof *counts); /* no more than the gradient has elements: it has some */
     for (int64_t i = 0; i < ids->count; i++) counts[index_at(ids, i)]++;
     for (int64_t s = 0; s < segments; s++) {
         double by = divisor(kind, counts[s] > 0 ? counts[s] : 1);
@@ -341,8 +364,7 @@ static Error *add_gradients(KernelContext *k, Tensor *out, const int64_t *to_row
 }
 
 static Error *grad_rows(KernelContext *k, int64_t *rows) {
-    if (k->in[3]->shape.rank != 0)
-        return error_invalid("output_dim0 should be a scalar.");
+    if (k->in[3]->shape.rank != 0) return error_invalid("output_dim0 should be a scalar.");
     *rows = index_at(k->in[3], 0);
     if (*rows < 0) return error_invalid("Expected a non-negative size, got %lld", (long long)*rows);
     const RowMath *math;

@@ -54,8 +54,7 @@ static Error *check_to_dense(const Tensor *indices, const Tensor *shape, const T
     if (values->shape.rank > 1 || (values->shape.rank == 1 && values->count != *count))
         return error_invalid("sparse_values has incorrect shape %s, should be [] or [%lld]",
                              shape_text(&values->shape).text, (long long)*count);
-    if (fallback->shape.rank != 0)
-        return error_invalid("default_value should be a scalar.");
+    if (fallback->shape.rank != 0) return error_invalid("default_value should be a scalar.");
     for (int64_t d = 0; d < shape->count; d++) {
         if (index_at(shape, d) < 0) return error_invalid("Dimension %lld must be >= 0", (long long)index_at(shape, d));
     }
@@ -78,15 +77,19 @@ static Error *run_to_dense(KernelContext *k) {
     if (!out) return NULL;
     ElementKind kind = element_kind(out->dtype);
     copy_fill(k->pool, kind, out->data, fallback->data, out->count);
+    const bool wide = indices->dtype == DT_INT64, words = !kind.copy && kind.size == sizeof(uint32_t);
     for (int64_t i = 0; i < count; i++) {
         int64_t flat = 0;
         for (int64_t d = 0; d < depth; d++) {
-            int64_t at = index_at(indices, i * depth + d);
+            int64_t at = wide ? tensor_i64(indices)[i * depth + d] : tensor_i32(indices)[i * depth + d];
             if (at < 0 || at >= v.shape.dims[d])
                 return error_invalid("Indices are not valid (out of bounds).  Shape: %s", shape_text(&v.shape).text);
             flat = flat * v.shape.dims[d] + at;
         }
-        copy_elements(kind, element_to(out, flat), element_at(values, values->shape.rank ? i : 0), 1);
+        if (words)
+            ((uint32_t *)out->data)[flat] = ((const uint32_t *)values->data)[values->shape.rank ? i : 0];
+        else
+            copy_elements(kind, element_to(out, flat), element_at(values, values->shape.rank ? i : 0), 1);
     }
     return NULL;
 }
@@ -101,8 +104,9 @@ static Error *check_places(const SparseView *v, const Tensor *dense) {
         if (at >= 0 && at < dense->shape.dims[i % rank]) continue;
         StrBuf text = {0};
         for (int d = 0; d < rank; d++) strbuf_addf(&text, "%s%lld", d ? " " : "", (long long)dense->shape.dims[d]);
-        Error *err = error_invalid("Sparse tensor has an invalid index on dimension %d: a_indices(%lld,%d) = %lld, dense tensor shape: %.*s", (int)(i % rank), (long long)(i / rank),
-                                   (int)(i % rank), (long long)at, STR_ARG(strbuf_str(&text)));
+        Error *err = error_invalid(
+            "Sparse tensor has an invalid index on dimension %d: a_indices(%lld,%d) = %lld, dense tensor shape: %.*s",
+            (int)(i % rank), (long long)(i / rank), (int)(i % rank), (long long)at, STR_ARG(strbuf_str(&text)));
         strbuf_clear(&text);
         return err;
     }
@@ -116,9 +120,11 @@ static Error *run_dense_add(KernelContext *k) {
     Error *err = sparse_check_named("a", k->in[0], k->in[1], k->in[2]);
     if (err) return err;
     if (sparse_counts_differ(k->in[0], k->in[1]))
-        return error_invalid("Dimensions %lld and %lld are not compatible", (long long)k->in[0]->shape.dims[0], (long long)k->in[1]->count);
+        return error_invalid("Dimensions %lld and %lld are not compatible", (long long)k->in[0]->shape.dims[0],
+                             (long long)k->in[1]->count);
     if (sparse_ranks_differ(k->in[0], k->in[2]))
-        return error_invalid("Dimensions %lld and %lld are not compatible", (long long)k->in[0]->shape.dims[1], (long long)k->in[2]->count);
+        return error_invalid("Dimensions %lld and %lld are not compatible", (long long)k->in[0]->shape.dims[1],
+                             (long long)k->in[2]->count);
     err = sparse_view("Input a_", k->in[0], k->in[1], k->in[2], &v);
     if (err) return err;
     if (!math) return error_unimplemented("SparseTensorDenseAdd of type %s", dtype_name(dense->dtype));
@@ -157,10 +163,12 @@ static Error *sparse_dense(KernelContext *k, size_t fn_offset) {
     Error *err = sparse_check_named("sp", k->in[0], k->in[1], k->in[2]);
     if (err) return err;
     if (sparse_counts_differ(k->in[0], k->in[1]))
-        return error_invalid("The first dimension of values and indices should match. (%lld vs. %lld)", (long long)k->in[1]->count, (long long)k->in[0]->shape.dims[0]);
+        return error_invalid("The first dimension of values and indices should match. (%lld vs. %lld)",
+                             (long long)k->in[1]->count, (long long)k->in[0]->shape.dims[0]);
     if (sparse_ranks_differ(k->in[0], k->in[2]))
-        return error_invalid("Number of dimensions must match second dimension of indices. Got %lld dimensions, indices shape: %s", (long long)k->in[2]->count,
-                             shape_text(&k->in[0]->shape).text);
+        return error_invalid(
+            "Number of dimensions must match second dimension of indices. Got %lld dimensions, indices shape: %s",
+            (long long)k->in[2]->count, shape_text(&k->in[0]->shape).text);
     err = sparse_view("Input sp_", k->in[0], k->in[1], k->in[2], &v);
     if (!err && !fn) err = error_unimplemented("%.*s of type %s", STR_ARG(k->node->op), dtype_name(dense->dtype));
     if (err) return err;
@@ -289,11 +297,14 @@ static Error *run_matmul(KernelContext *k) {
     static const char *const names[] = {"a_indices", "a_values", "a_shape"};
     static const int ranks[] = {2, 1, 1};
     for (int i = 2; i >= 0; i--) {
-        if (k->in[i]->shape.rank != ranks[i]) return error_invalid("Tensor '%s' is not a %s", names[i], ranks[i] == 2 ? "matrix" : "vector");
+        if (k->in[i]->shape.rank != ranks[i])
+            return error_invalid("Tensor '%s' is not a %s", names[i], ranks[i] == 2 ? "matrix" : "vector");
     }
     if (k->in[2]->count != 2) return error_invalid("Tensor 'a_shape' must have 2 elements");
-    if (sparse_counts_differ(k->in[0], k->in[1])) return error_invalid("Number of rows of a_indices does not match number of entries in a_values");
-    if (sparse_ranks_differ(k->in[0], k->in[2])) return error_invalid("Number of columns of a_indices does not match number of entries in a_shape");
+    if (sparse_counts_differ(k->in[0], k->in[1]))
+        return error_invalid("Number of rows of a_indices does not match number of entries in a_values");
+    if (sparse_ranks_differ(k->in[0], k->in[2]))
+        return error_invalid("Number of columns of a_indices does not match number of entries in a_shape");
     Error *err = sparse_view("Tensor 'a'", k->in[0], k->in[1], k->in[2], &v);
     if (!err) err = check_matmul(k->in[0], &v, b, s);
     if (err) return err;

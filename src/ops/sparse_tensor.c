@@ -34,9 +34,9 @@ Error *sparse_view(const char *what, const Tensor *indices, const Tensor *values
         return error_invalid("%s shape should be a vector but received shape %s", what, shape_text(&shape->shape).text);
     v.nnz = indices->shape.dims[0];
     if (values && values->count != v.nnz)
-        return error_invalid("indices and values rows (indexing dimension) must match. (indices = %lld, values = %lld)", (long long)v.nnz, (long long)values->count);
-    if (shape->count != indices->shape.dims[1])
-        return error_invalid("Order length must be SparseTensor rank.");
+        return error_invalid("indices and values rows (indexing dimension) must match. (indices = %lld, values = %lld)",
+                             (long long)v.nnz, (long long)values->count);
+    if (shape->count != indices->shape.dims[1]) return error_invalid("Order length must be SparseTensor rank.");
     Error *err = sparse_shape_of(shape, &v.shape);
     v.indices = indices->dtype == DT_INT64 ? tensor_i64(indices) : NULL;
     if (!err) *out = v;
@@ -44,25 +44,36 @@ Error *sparse_view(const char *what, const Tensor *indices, const Tensor *values
 }
 
 Error *sparse_check_made(const Tensor *indices, const Tensor *values) {
-    if (values->shape.rank != 1) return error_invalid("vals must be a vec, but got: %s", shape_text(&values->shape).text);
+    if (values->shape.rank != 1)
+        return error_invalid("vals must be a vec, but got: %s", shape_text(&values->shape).text);
     if (indices->shape.rank > 0 && indices->shape.dims[0] != values->count)
-        return error_invalid("indices and values rows (indexing dimension) must match. (indices = %lld, values = %lld)", (long long)indices->shape.dims[0], (long long)values->count);
-    if (indices->shape.rank != 2) return error_invalid("indices must be a matrix, but got: %s", shape_text(&indices->shape).text);
+        return error_invalid("indices and values rows (indexing dimension) must match. (indices = %lld, values = %lld)",
+                             (long long)indices->shape.dims[0], (long long)values->count);
+    if (indices->shape.rank != 2)
+        return error_invalid("indices must be a matrix, but got: %s", shape_text(&indices->shape).text);
     return NULL;
 }
 
 Error *sparse_check_named(const char *name, const Tensor *indices, const Tensor *values, const Tensor *shape) {
     if (indices->shape.rank != 2)
-        return error_invalid("Input %s_indices should be a matrix but received shape: %s", name, shape_text(&indices->shape).text);
+        return error_invalid("Input %s_indices should be a matrix but received shape: %s", name,
+                             shape_text(&indices->shape).text);
     if (values->shape.rank != 1 || shape->shape.rank != 1)
-        return error_invalid("Inputs %s_values and %s_shape should be vectors but received shapes: %s and %s", name, name, shape_text(&values->shape).text, shape_text(&shape->shape).text);
+        return error_invalid("Inputs %s_values and %s_shape should be vectors but received shapes: %s and %s", name,
+                             name, shape_text(&values->shape).text, shape_text(&shape->shape).text);
     return NULL;
 }
 
 Error *sparse_check_at(const Tensor *indices, const Tensor *values, const Tensor *shape, int at) {
-    if (indices->shape.rank != 2) return error_invalid("Input indices should be a matrix but received shape %s at position %d", shape_text(&indices->shape).text, at);
-    if (values->shape.rank != 1) return error_invalid("Input values should be a vector but received shape %s at position %d", shape_text(&values->shape).text, at);
-    if (shape->shape.rank != 1) return error_invalid("Input shapes should be a vector but received shape %s at position %d", shape_text(&shape->shape).text, at);
+    if (indices->shape.rank != 2)
+        return error_invalid("Input indices should be a matrix but received shape %s at position %d",
+                             shape_text(&indices->shape).text, at);
+    if (values->shape.rank != 1)
+        return error_invalid("Input values should be a vector but received shape %s at position %d",
+                             shape_text(&values->shape).text, at);
+    if (shape->shape.rank != 1)
+        return error_invalid("Input shapes should be a vector but received shape %s at position %d",
+                             shape_text(&shape->shape).text, at);
     return NULL;
 }
 
@@ -76,15 +87,19 @@ bool sparse_ranks_differ(const Tensor *indices, const Tensor *shape) {
 
 Error *sparse_check_sizes(const Tensor *indices, const Tensor *values, const Tensor *shape) {
     if (sparse_counts_differ(indices, values))
-        return error_invalid("Number of elements in indices (%lld) and values (%lld) do not match", (long long)indices->shape.dims[0], (long long)values->count);
+        return error_invalid("Number of elements in indices (%lld) and values (%lld) do not match",
+                             (long long)indices->shape.dims[0], (long long)values->count);
     if (sparse_ranks_differ(indices, shape))
-        return error_invalid("Index rank (%lld) and shape rank (%lld) do not match", (long long)indices->shape.dims[1], (long long)shape->count);
+        return error_invalid("Index rank (%lld) and shape rank (%lld) do not match", (long long)indices->shape.dims[1],
+                             (long long)shape->count);
     return NULL;
 }
 
 Error *sparse_check_ranks(const Tensor *indices, const Tensor *values, const Tensor *shape) {
-    if (indices->shape.rank != 2) return error_invalid("Sparse indices must be rank 2 but is rank %d", indices->shape.rank);
-    if (values->shape.rank != 1) return error_invalid("Sparse values must be rank 1 but is rank %d", values->shape.rank);
+    if (indices->shape.rank != 2)
+        return error_invalid("Sparse indices must be rank 2 but is rank %d", indices->shape.rank);
+    if (values->shape.rank != 1)
+        return error_invalid("Sparse values must be rank 1 but is rank %d", values->shape.rank);
     if (shape->shape.rank != 1) return error_invalid("Sparse shape must be rank 1 but is rank %d", shape->shape.rank);
     return sparse_check_sizes(indices, values, shape);
 }
@@ -97,7 +112,8 @@ Error *sparse_check_tuples(const SparseView *s) {
         if (inside) continue;
         StrBuf text = {0};
         for (int d = 0; d < s->shape.rank; d++) strbuf_addf(&text, "%s%lld", d ? ", " : "", (long long)at[d]);
-        Error *err = error_invalid("Sparse index tuple indices[%lld, :] = [%.*s] is out of bounds", (long long)i, STR_ARG(strbuf_str(&text)));
+        Error *err = error_invalid("Sparse index tuple indices[%lld, :] = [%.*s] is out of bounds", (long long)i,
+                                   STR_ARG(strbuf_str(&text)));
         strbuf_clear(&text);
         return err;
     }
@@ -121,25 +137,39 @@ static Error *outside(const SparseView *s, int64_t i) {
     return index_error(s, i, text);
 }
 
-Error *sparse_check_indices(const SparseView *s, bool ordered) {
-    int rank = s->shape.rank;
+/* The first row that lies outside, or that does not come after the one before it, and how it compares with that in
+ * *order: 1 comes after, 0 is the same. -1: none. Indices are int64 or int32: compiled for each. */
+static inline __attribute__((always_inline)) int64_t first_wrong(const void *indices, bool wide, const SparseView *s,
+                                                                 bool ordered, int *order) {
+    const int rank = s->shape.rank;
     for (int64_t i = 0; i < s->nnz; i++) {
-        int order = i == 0 ? 1 : 0;
-        for (int d = 0; d < rank; d++) {
-            int64_t at = index_at(s->indices_tensor, i * rank + d);
-            if (at < 0 || at >= s->shape.dims[d]) return outside(s, i);
-            if (order == 0) {
-                int64_t before = index_at(s->indices_tensor, (i - 1) * rank + d);
-                order = at > before ? 1 : at < before ? -1 : 0;
+        *order = i == 0 ? 1 : 0;
+        for (int64_t e = i * rank, d = 0; d < rank; d++, e++) {
+            int64_t at = wide ? ((const int64_t *)indices)[e] : ((const int32_t *)indices)[e];
+            if (at < 0 || at >= s->shape.dims[d]) {
+                *order = 1;
+                return i;
             }
+            if (*order != 0) continue;
+            int64_t before = wide ? ((const int64_t *)indices)[e - rank] : ((const int32_t *)indices)[e - rank];
+            *order = (at > before) - (at < before);
         }
-        if (!ordered || order > 0) continue;
-        if (order == 0) return index_error(s, i, "is repeated");
-        return index_error(s, i,
-                           "is out of order. Many sparse ops require sorted indices.\n    Use `tf.sparse.reorder` to "
-                           "create a correctly ordered copy.\n\n");
+        if (ordered && *order <= 0) return i;
     }
-    return NULL;
+    return -1;
+}
+
+Error *sparse_check_indices(const SparseView *s, bool ordered) {
+    const Tensor *t = s->indices_tensor;
+    int order = 1;
+    int64_t i = t->dtype == DT_INT64 ? first_wrong(t->data, true, s, ordered, &order)
+                                     : first_wrong(t->data, false, s, ordered, &order);
+    if (i < 0) return NULL;
+    if (order > 0) return outside(s, i);
+    if (order == 0) return index_error(s, i, "is repeated");
+    return index_error(s, i,
+                       "is out of order. Many sparse ops require sorted indices.\n    Use `tf.sparse.reorder` to "
+                       "create a correctly ordered copy.\n\n");
 }
 
 Error *sparse_check_inside(const SparseView *s) {

@@ -40,10 +40,11 @@ static Error *stitch_rows(KernelContext *k, int n, int64_t *rows) {
                                  shape_text(&data->shape).text, i, shape_text(&index->shape).text);
         if (!same_rest(&first->shape, first_index->shape.rank, &data->shape, index->shape.rank))
             return error_invalid(
-                "Need data[0].shape[%d:] = data[%d].shape[%d:], got data[0].shape = %s, data[%d].shape = %s, indices[0].shape = %s, "
+                "Need data[0].shape[%d:] = data[%d].shape[%d:], got data[0].shape = %s, data[%d].shape = %s, "
+                "indices[0].shape = %s, "
                 "indices[%d].shape = %s",
-                first_index->shape.rank, i, index->shape.rank, shape_text(&first->shape).text, i, shape_text(&data->shape).text,
-                shape_text(&first_index->shape).text, i, shape_text(&index->shape).text);
+                first_index->shape.rank, i, index->shape.rank, shape_text(&first->shape).text, i,
+                shape_text(&data->shape).text, shape_text(&first_index->shape).text, i, shape_text(&index->shape).text);
         for (int64_t j = 0; j < index->count; j++) {
             int64_t row = index_at(index, j);
             if (row < 0) return error_invalid("indices[%lld] is out of range", (long long)j);
@@ -53,9 +54,45 @@ static Error *stitch_rows(KernelContext *k, int n, int64_t *rows) {
     return NULL;
 }
 
+/* Whether no row is given twice, and how many are given at all. */
+static bool rows_differ(KernelContext *k, int n, int64_t rows, int64_t *given) {
+    uint64_t *seen = xcalloc((size_t)(rows / 64 + 1), sizeof *seen);
+    bool differ = true;
+    *given = 0;
+    for (int i = 0; i < n; i++) {
+        const int32_t *index = tensor_i32(k->in[i]);
+        for (int64_t j = 0; j < k->in[i]->count; j++) {
+            uint64_t *word = &seen[index[j] / 64], bit = (uint64_t)1 << (index[j] % 64);
+            if (*word & bit)
+                differ = false;
+            else
+                ++*given;
+            *word |= bit;
+        }
+    }
+    free(seen);
+    return differ;
+}
+
+typedef struct StitchJob {
+    ElementKind kind;
+    const int32_t *index;
+    const char *from;
+    char *to;
+    int64_t width; /* elements of a row */
+} StitchJob;
+
+static void stitch_range(void *arg, int64_t begin, int64_t end) {
+    const StitchJob *job = arg;
+    size_t row_bytes = (size_t)job->width * job->kind.size;
+    for (int64_t j = begin; j < end; j++)
+        copy_elements(job->kind, job->to + (size_t)job->index[j] * row_bytes, job->from + (size_t)j * row_bytes,
+                      job->width);
+}
+
 static Error *run_stitch(KernelContext *k) {
     int n = k->input_count / 2;
-    int64_t rows;
+    int64_t rows, given;
     Error *err = stitch_rows(k, n, &rows);
     if (err) return err;
     int skip = k->in[0]->shape.rank;
@@ -66,15 +103,17 @@ static Error *run_stitch(KernelContext *k) {
     }
     Tensor *out = kernel_output(k, 0, &shape);
     if (!out) return NULL;
-    ElementKind kind = element_kind(out->dtype);
-    int64_t width = shape_prod(&shape, 1, shape.rank), given = 0;
-    for (int i = 0; i < n; i++) given += k->in[i]->count;
-    if (dtype_is_plain(out->dtype) && given > 0) memset(out->data, 0, tensor_bytes(out));
+    StitchJob job = {.kind = element_kind(out->dtype), .to = out->data, .width = shape_prod(&shape, 1, shape.rank)};
+    bool any_order = rows_differ(k, n, rows, &given);
+    if (dtype_is_plain(out->dtype) && given < rows) memset(out->data, 0, tensor_bytes(out));
     for (int i = 0; i < n; i++) {
-        const char *from = k->in[n + i]->data;
-        for (int64_t j = 0; j < k->in[i]->count; j++)
-            copy_elements(kind, (char *)out->data + (size_t)(index_at(k->in[i], j) * width) * kind.size,
-                          from + (size_t)(j * width) * kind.size, width);
+        job.index = tensor_i32(k->in[i]);
+        job.from = k->in[n + i]->data;
+        /* Of rows that are given twice the last one counts. */
+        if (any_order)
+            threadpool_parallel_for(k->pool, k->in[i]->count, 16384 / (job.width + 1) + 1, stitch_range, &job);
+        else
+            stitch_range(&job, 0, k->in[i]->count);
     }
     return NULL;
 }
