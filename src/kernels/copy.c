@@ -4,7 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { GRAIN_BYTES = 1 << 17, TILE = 16 };
+#include "kernels/cpu.h"
+
+enum { GRAIN_BYTES = 1 << 17, TILE = 16, PLANE_ROWS = 64 /* of a plane, that one thread takes together */ };
 
 typedef struct Bytes16 {
     uint64_t a, b;
@@ -83,10 +85,48 @@ static void copy_row(ElementKind kind, void *to, int64_t to_stride, const void *
     }
 }
 
+#if CPU_HAS_VECTORS
+/* Blocks of 8 x 8 words turned in vectors; what does not fill one is left to plane_4. */
+typedef uint32_t Words __attribute__((vector_size(32), aligned(4), may_alias));
+#define TURN(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+CPU_TARGET_AVX2 static void turn_block(uint32_t *to, int64_t ts, const uint32_t *from, int64_t fc) {
+    Words v[8], t[8];
+    for (int i = 0; i < 8; i++) v[i] = *(const Words *)(from + i * fc);
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = TURN(v[i], v[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+        t[i + 1] = TURN(v[i], v[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        v[i] = TURN(t[i], t[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+        v[i + 1] = TURN(t[i], t[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+        v[i + 2] = TURN(t[i + 1], t[i + 3], 0, 1, 8, 9, 4, 5, 12, 13);
+        v[i + 3] = TURN(t[i + 1], t[i + 3], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+    for (int i = 0; i < 4; i++) {
+        *(Words *)(to + i * ts) = TURN(v[i], v[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        *(Words *)(to + (i + 4) * ts) = TURN(v[i], v[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
+CPU_TARGET_AVX2 static void turn_blocks(uint32_t *to, int64_t ts, const uint32_t *from, int64_t fc, int64_t rows, int64_t cols) {
+    for (int64_t r = 0; r < rows; r += 8)
+        for (int64_t c = 0; c < cols; c += 8) turn_block(to + r * ts + c, ts, from + r + c * fc, fc);
+}
+static void turn_4(uint32_t *to, int64_t ts, const uint32_t *from, int64_t fc, int64_t rows, int64_t cols) {
+    int64_t whole_rows = cpu_level() == CPU_PLAIN ? 0 : rows / 8 * 8, whole_cols = cols / 8 * 8;
+    turn_blocks(to, ts, from, fc, whole_rows, whole_cols);
+    plane_4(to + whole_cols, ts, 1, from + whole_cols * fc, fc, whole_rows, cols - whole_cols);
+    plane_4(to + whole_rows * ts, ts, 1, from + whole_rows, fc, rows - whole_rows, cols);
+}
+#else
+static void turn_4(uint32_t *to, int64_t ts, const uint32_t *from, int64_t fc, int64_t rows, int64_t cols) {
+    plane_4(to, ts, 1, from, fc, rows, cols);
+}
+#endif
+
 /* The two innermost dimensions at once, in tiles, so that neither side jumps for every element. */
-static void copy_plane(ElementKind kind, const StridedCopy *c, void *to, const void *from) {
+static void copy_plane(ElementKind kind, const StridedCopy *c, int64_t rows, void *to, const void *from) {
     int r = c->rank;
-    int64_t rows = c->dims[r - 2], cols = c->dims[r - 1], ts = c->to_strides[r - 2], tc = c->to_strides[r - 1];
+    int64_t cols = c->dims[r - 1], ts = c->to_strides[r - 2], tc = c->to_strides[r - 1];
     int64_t fc = c->from_strides[r - 1];
     switch (kind.size) {
         case 1:
@@ -96,7 +136,10 @@ static void copy_plane(ElementKind kind, const StridedCopy *c, void *to, const v
             plane_2(to, ts, tc, from, fc, rows, cols);
             break;
         case 4:
-            plane_4(to, ts, tc, from, fc, rows, cols);
+            if (tc == 1)
+                turn_4(to, ts, from, fc, rows, cols);
+            else
+                plane_4(to, ts, tc, from, fc, rows, cols);
             break;
         case 8:
             plane_8(to, ts, tc, from, fc, rows, cols);
@@ -113,7 +156,6 @@ typedef struct Job {
     char *to;
     const char *from;
     const void *value;
-    bool planes;
     int outer_rank;
 } Job;
 
@@ -130,12 +172,7 @@ static void copy_range(void *arg, int64_t begin, int64_t end) {
     }
     int last = c->rank - 1;
     for (int64_t i = begin; i < end; i++) {
-        if (job->planes) {
-            copy_plane(job->kind, c, job->to + to * size, job->from + from * size);
-        } else {
-            copy_row(job->kind, job->to + to * size, c->to_strides[last], job->from + from * size,
-                     c->from_strides[last], c->dims[last]);
-        }
+        copy_row(job->kind, job->to + to * size, c->to_strides[last], job->from + from * size, c->from_strides[last], c->dims[last]);
         for (int d = job->outer_rank - 1; d >= 0; d--) {
             to += c->to_strides[d];
             from += c->from_strides[d];
@@ -144,6 +181,26 @@ static void copy_range(void *arg, int64_t begin, int64_t end) {
             from -= c->dims[d] * c->from_strides[d];
             index[d] = 0;
         }
+    }
+}
+
+static int64_t plane_blocks(const StridedCopy *c) {
+    return (c->dims[c->rank - 2] + PLANE_ROWS - 1) / PLANE_ROWS;
+}
+
+/* Blocks [begin, end) of rows of the planes, which follow each other as the outer dimensions do. */
+static void copy_planes(void *arg, int64_t begin, int64_t end) {
+    const Job *job = arg;
+    const StridedCopy *c = job->c;
+    const int64_t blocks = plane_blocks(c), all = c->dims[c->rank - 2], size = (int64_t)job->kind.size;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t rest = i / blocks, row = i % blocks * PLANE_ROWS, to = row * c->to_strides[c->rank - 2], from = row;
+        for (int d = job->outer_rank - 1; d >= 0; d--) {
+            to += rest % c->dims[d] * c->to_strides[d];
+            from += rest % c->dims[d] * c->from_strides[d];
+            rest /= c->dims[d];
+        }
+        copy_plane(job->kind, c, all - row < PLANE_ROWS ? all - row : PLANE_ROWS, job->to + to * size, job->from + from * size);
     }
 }
 
@@ -164,13 +221,14 @@ void copy_strided(ThreadPool *pool, ElementKind kind, const StridedCopy *given, 
     }
     Job job = {.kind = kind, .c = &c, .to = to, .from = from, .outer_rank = c.rank - 1};
     int r = c.rank;
-    job.planes = r >= 2 && !kind.copy && c.from_strides[r - 1] != 1 && c.from_strides[r - 2] == 1 && kind.size <= 16 &&
+    bool planes = r >= 2 && !kind.copy && c.from_strides[r - 1] != 1 && c.from_strides[r - 2] == 1 && kind.size <= 16 &&
                  (kind.size & (kind.size - 1)) == 0;
-    if (job.planes) job.outer_rank = r - 2;
+    if (planes) job.outer_rank = r - 2;
     int64_t outer = 1;
     for (int d = 0; d < job.outer_rank; d++) outer *= c.dims[d];
+    if (planes) outer *= plane_blocks(&c);
     int64_t inner_bytes = count / outer * (int64_t)kind.size;
-    threadpool_parallel_for(kind.copy ? NULL : pool, outer, GRAIN_BYTES / (inner_bytes + 1) + 1, copy_range, &job);
+    threadpool_parallel_for(kind.copy ? NULL : pool, outer, GRAIN_BYTES / (inner_bytes + 1) + 1, planes ? copy_planes : copy_range, &job);
 }
 
 static void fill_range(void *arg, int64_t begin, int64_t end) {
