@@ -37,6 +37,8 @@ static Error *dilation_init(const Node *node, void *state) {
     return NULL;
 }
 
+enum { DILATION_CHANNELS = 64 }; /* that are looked at together */
+
 typedef struct DilationJob {
     int64_t batch, in_h, in_w, channels, out_h, out_w, k_h, k_w, pad_h, pad_w;
     const Window *win;
@@ -74,7 +76,7 @@ static Error *dilation_job(KernelContext *k, DilationJob *job, Shape *out) {
     return NULL;
 }
 
-static Error *dilation_run(KernelContext *k, void (*loop)(const DilationJob *)) {
+static Error *dilation_run(KernelContext *k, RangeFn *range) {
     DilationJob job;
     Shape out;
     Error *err = dilation_job(k, &job, &out);
@@ -82,7 +84,7 @@ static Error *dilation_run(KernelContext *k, void (*loop)(const DilationJob *)) 
     Tensor *z = kernel_output(k, 0, &out);
     if (!z || z->count == 0) return NULL;
     job.z = z->data;
-    loop(&job);
+    threadpool_parallel_for(k->pool, job.batch * job.out_h, 8192 / (job.out_w * job.channels * job.k_h * job.k_w + 1) + 1, range, &job);
     return NULL;
 }
 

@@ -67,7 +67,11 @@ static Error *run_bucketize(KernelContext *k) {
 
 /* ---- LowerBound, UpperBound, Cross ---- */
 
-typedef void SearchFn(const Tensor *sorted, const Tensor *values, bool upper, Tensor *out);
+typedef struct SearchJob {
+    const Tensor *sorted, *values;
+    bool upper;
+    Tensor *out;
+} SearchJob;
 typedef void CrossFn(const void *a, const void *b, void *to, int64_t rows);
 
 #define BODY "ops/search.inc"
@@ -77,7 +81,7 @@ typedef void CrossFn(const void *a, const void *b, void *to, int64_t rows);
 #undef BODY
 
 static Error *search(KernelContext *k, bool upper) {
-    static SearchFn *const fns[DT_COUNT] = {REAL_TYPES(search)};
+    static RangeFn *const fns[DT_COUNT] = {REAL_TYPES(search)};
     const Tensor *sorted = k->in[0], *values = k->in[1];
     for (int i = 0; i < 2; i++) {
         if (k->in[i]->shape.rank != 2)
@@ -90,7 +94,8 @@ static Error *search(KernelContext *k, bool upper) {
     if (kernel_output_type(k, 0) == DT_INT32 && (values->count > INT32_MAX || sorted->shape.dims[1] > INT32_MAX))
         return error_invalid("values tensor size must less than INT_MAX");
     Tensor *out = kernel_output(k, 0, &values->shape);
-    if (out) fns[sorted->dtype](sorted, values, upper, out);
+    SearchJob job = {sorted, values, upper, out};
+    if (out) threadpool_parallel_for(k->pool, values->count, 2048, fns[sorted->dtype], &job);
     return NULL;
 }
 
