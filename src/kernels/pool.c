@@ -7,11 +7,23 @@
 #include "base/float16.h"
 #include "kernels/cpu.h"
 
-static inline PoolBox box_at(const PoolShape *s, int64_t d, int64_t h, int64_t w) {
-    const int64_t position[3] = {d, h, w};
+/* A pixel of the result: its d, h and w. */
+typedef struct Place {
+    int64_t v[3];
+} Place;
+
+/* To the next pixel; from the last one of an image to the first of the next. */
+static inline void place_next(const PoolShape *s, Place *p) {
+    for (int i = 2; i >= 0; i--) {
+        if (++p->v[i] < s->out[i]) return;
+        p->v[i] = 0;
+    }
+}
+
+static inline PoolBox box_at(const PoolShape *s, Place p) {
     PoolBox box = {.count = 1};
     for (int i = 0; i < 3; i++) {
-        int64_t from = position[i] * s->stride[i] - s->pad[i], to = from + s->k[i];
+        int64_t from = p.v[i] * s->stride[i] - s->pad[i], to = from + s->k[i];
         box.from[i] = from > 0 ? from : 0;
         box.to[i] = to < s->in[i] ? to : s->in[i];
         box.count *= box.to[i] > box.from[i] ? box.to[i] - box.from[i] : 0;
@@ -20,7 +32,7 @@ static inline PoolBox box_at(const PoolShape *s, int64_t d, int64_t h, int64_t w
 }
 
 PoolBox pool_box(const PoolShape *s, int64_t at) {
-    return box_at(s, at / (s->out[1] * s->out[2]), at / s->out[2] % s->out[1], at % s->out[2]);
+    return box_at(s, (Place){{at / (s->out[1] * s->out[2]), at / s->out[2] % s->out[1], at % s->out[2]}});
 }
 
 enum { LANES = 16 };

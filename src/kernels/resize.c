@@ -79,23 +79,43 @@ void resize_copy(const ResizeShape *s, ResizeTaps taps, size_t size, int64_t beg
     }
 }
 
+typedef float Quad __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* A line of the image, interpolated along. Pixels of three colours are taken as four numbers; the last one, behind which nothing may lie, is not. */
+static void stretch_line(const ResizeShape *s, const ResizeTap *x, const float *line, float *z) {
+    const int64_t channels = s->channels;
+    int64_t i = 0;
+    for (; channels == 3 && i < s->out_w && x[i].at[1] < s->in_w - 1; i++, z += 3) {
+        const Quad left = *(const Quad *)(line + x[i].at[0] * 3), right = *(const Quad *)(line + x[i].at[1] * 3);
+        *(Quad *)z = left + (right - left) * x[i].weight[1];
+    }
+    for (; i < s->out_w; i++, z += channels) {
+        const float *left = line + x[i].at[0] * channels, *right = line + x[i].at[1] * channels;
+        for (int64_t c = 0; c < channels; c++) z[c] = left[c] + (right[c] - left[c]) * x[i].weight[1];
+    }
+}
+
+/* First along, into two lines that the next row may need once more, then down. */
 void resize_bilinear(const ResizeShape *s, ResizeTaps taps, int64_t begin, int64_t end, float *to, const float *from) {
-    float *z = to + begin * s->out_w * s->channels;
+    const int64_t width = s->out_w * s->channels;
+    float *lines = xmalloc((size_t)(2 * width + 4) * sizeof *lines), *top = lines, *bottom = lines + width + 1; /* a number more: pixels are written as four */
+    int64_t top_of = -1, bottom_of = -1;                                                                     /* the lines of all images they were made from */
     for (int64_t row = begin; row < end; row++) {
         const ResizeTap *y = &taps.y[row % s->out_h];
-        const float *image = from + row / s->out_h * s->in_h * s->in_w * s->channels;
-        const float *upper = image + y->at[0] * s->in_w * s->channels;
-        const float *lower = image + y->at[1] * s->in_w * s->channels;
-        for (int64_t i = 0; i < s->out_w; i++, z += s->channels) {
-            const int64_t left = taps.x[i].at[0] * s->channels, right = taps.x[i].at[1] * s->channels;
-            const float along = taps.x[i].weight[1], down = y->weight[1];
-            for (int64_t c = 0; c < s->channels; c++) {
-                float top = upper[left + c] + (upper[right + c] - upper[left + c]) * along;
-                float bottom = lower[left + c] + (lower[right + c] - lower[left + c]) * along;
-                z[c] = top + (bottom - top) * down;
-            }
+        const int64_t upper = row / s->out_h * s->in_h + y->at[0], lower = row / s->out_h * s->in_h + y->at[1];
+        float *z = to + row * width;
+        const float down = y->weight[1];
+        if (upper == bottom_of) {
+            float *other = top;
+            top = bottom, bottom = other;
+            bottom_of = top_of, top_of = upper;
         }
+        if (upper != top_of) stretch_line(s, taps.x, from + upper * s->in_w * s->channels, top);
+        if (lower != bottom_of) stretch_line(s, taps.x, from + lower * s->in_w * s->channels, bottom);
+        top_of = upper, bottom_of = lower;
+        for (int64_t i = 0; i < width; i++) z[i] = top[i] + (bottom[i] - top[i]) * down;
     }
+    free(lines);
 }
 
 /* First down, which makes one line of the image, then along it. */

@@ -25,58 +25,46 @@ typedef struct Pixel {
 } Pixel;
 
 /* Without calls; a NaN among the parts leaves what compares with the others. */
-static inline double larger(double a, double b) {
+INLINE double larger(double a, double b) {
     return a > b || b != b ? a : b;
 }
-static inline double smaller(double a, double b) {
+INLINE double smaller(double a, double b) {
     return a < b || b != b ? a : b;
 }
-static inline double largest(Pixel p) {
+INLINE double largest(Pixel p) {
     return larger(larger(p.v[0], p.v[1]), p.v[2]);
 }
-static inline double least(Pixel p) {
+INLINE double least(Pixel p) {
     return smaller(smaller(p.v[0], p.v[1]), p.v[2]);
 }
-/* fmod(v, 1). */
-static inline double fraction(double v) {
-    return fabs(v) < 0x1p52 ? v - (double)(int64_t)v : fmod(v, 1);
-}
 
-static inline Pixel hsv_of(Pixel p) {
+/* All without jumps, so that loops over pixels become vectors. */
+INLINE Pixel hsv_of(Pixel p) {
     const double r = p.v[0], g = p.v[1], b = p.v[2], value = largest(p), range = value - least(p);
-    double hue = 0;
-    if (range > 0) {
-        hue = r == value   ? (g - b) / (6 * range)
-              : g == value ? (b - r) / (6 * range) + 2.0 / 6
-                           : (r - g) / (6 * range) + 4.0 / 6;
-        if (hue < 0) hue += 1;
-    }
-    return (Pixel){{hue, value > 0 ? range / value : 0, value}};
+    const double ahead = r == value ? g - b : g == value ? b - r : r - g, start = r == value ? 0 : g == value ? 2.0 / 6 : 4.0 / 6;
+    const double hue = ahead / (6 * range) + start, turned = hue < 0 ? hue + 1 : hue, share = range / value;
+    return (Pixel){{range > 0 ? turned : 0, value > 0 ? share : 0, value}};
 }
 
-static inline double unit(double v) {
+INLINE double unit(double v) {
     return v < 0 ? 0 : v > 1 ? 1 : v;
 }
 
-static inline Pixel rgb_of(Pixel p) {
+INLINE Pixel rgb_of(Pixel p) {
     const double hue = p.v[0] * 6, s = p.v[1], value = p.v[2];
     return (Pixel){{((1 - s) + s * unit(fabs(hue - 3) - 1)) * value, ((1 - s) + s * unit(2 - fabs(hue - 2))) * value,
                     ((1 - s) + s * unit(2 - fabs(hue - 4))) * value}};
 }
 
 /* Turned around the colour circle by delta; black, white and grey stay. */
-static inline Pixel turn_hue(Pixel p, double delta) {
-    const double value = largest(p), low = least(p), range = value - low;
-    Pixel hsv = hsv_of(p);
-    double hue = fraction(hsv.v[0] + delta);
-    if (hue < 0) hue += 1;
-    if (!(range > 0)) return p;
-    Pixel pure = rgb_of((Pixel){{hue, 1, 1}});
-    for (int i = 0; i < 3; i++) pure.v[i] = low + pure.v[i] * range;
-    return pure;
+INLINE Pixel turn_hue(Pixel p, double delta) {
+    const double low = least(p), range = largest(p) - low, place = hsv_of(p).v[0] + delta, rest = place - trunc(place), hue = rest < 0 ? rest + 1 : rest;
+    const Pixel pure = rgb_of((Pixel){{hue, 1, 1}});
+    for (int i = 0; i < 3; i++) p.v[i] = range > 0 ? low + pure.v[i] * range : p.v[i];
+    return p;
 }
 
-static inline Pixel scale_saturation(Pixel p, double scale) {
+INLINE Pixel scale_saturation(Pixel p, double scale) {
     Pixel hsv = hsv_of(p);
     hsv.v[1] = unit(hsv.v[1] * scale);
     return rgb_of(hsv);
@@ -93,39 +81,61 @@ typedef struct ColorJob {
     Tensor *z;
 } ColorJob;
 
-static inline Pixel changed(Change change, Pixel p, double amount) {
-    return change == TO_HSV ? hsv_of(p) : change == TO_RGB ? rgb_of(p) : change == TURN_HUE ? turn_hue(p, amount) : scale_saturation(p, amount);
-}
+enum { PIECE = 256 }; /* pixels that are changed together, each colour in a row of its own */
+typedef double Planes[3][PIECE];
 
 /* One loop for each change. */
-INLINE void change_floats(float *v, int64_t pixels, Change change, double amount) {
-    for (int64_t i = 0; i < pixels; i++) {
-        Pixel p = changed(change, (Pixel){{(double)v[3 * i], (double)v[3 * i + 1], (double)v[3 * i + 2]}}, amount);
-        for (int c = 0; c < 3; c++) v[3 * i + c] = (float)p.v[c];
+INLINE void change_planes(Planes v, Change change, double amount) {
+    for (int i = 0; i < PIECE; i++) {
+        Pixel p = {{v[0][i], v[1][i], v[2][i]}};
+        p = change == TO_HSV ? hsv_of(p) : change == TO_RGB ? rgb_of(p) : change == TURN_HUE ? turn_hue(p, amount) : scale_saturation(p, amount);
+        for (int c = 0; c < 3; c++) v[c][i] = p.v[c];
+    }
+}
+CPU_LOOP(to_hsv, (Planes v), (v), change_planes(v, TO_HSV, 0))
+CPU_LOOP(to_rgb, (Planes v), (v), change_planes(v, TO_RGB, 0))
+CPU_LOOP(turn_hues, (Planes v, double delta), (v, delta), change_planes(v, TURN_HUE, delta))
+CPU_LOOP(scale_saturations, (Planes v, double scale), (v, scale), change_planes(v, SCALE_SATURATION, scale))
+
+static void change_piece(const ColorJob *job, Planes v) {
+    switch (job->change) {
+        case TO_HSV:
+            to_hsv(v);
+            break;
+        case TO_RGB:
+            to_rgb(v);
+            break;
+        case TURN_HUE:
+            turn_hues(v, job->amount);
+            break;
+        case SCALE_SATURATION:
+            scale_saturations(v, job->amount);
+            break;
     }
 }
 
 static void color_range(void *arg, int64_t begin, int64_t end) {
-    enum { PIECE = 256 };
     const ColorJob *job = arg;
-    if (job->x->dtype == DT_DOUBLE) {
-        for (int64_t i = begin; i < end; i++) {
-            Pixel p;
-            memcpy(p.v, tensor_f64(job->x) + 3 * i, sizeof p.v);
-            p = changed(job->change, p, job->amount);
-            memcpy(tensor_f64(job->z) + 3 * i, p.v, sizeof p.v);
-        }
-        return;
-    }
-    float v[3 * PIECE];
+    const bool is_double = job->x->dtype == DT_DOUBLE;
+    float floats[3 * PIECE];
+    Planes v = {{0}};
     for (int64_t i = begin; i < end; i += PIECE) {
-        int64_t n = end - i < PIECE ? end - i : PIECE;
-        floats_load(job->x, 3 * i, 3 * n, v);
-        if (job->change == TO_HSV) change_floats(v, n, TO_HSV, 0);
-        if (job->change == TO_RGB) change_floats(v, n, TO_RGB, 0);
-        if (job->change == TURN_HUE) change_floats(v, n, TURN_HUE, job->amount);
-        if (job->change == SCALE_SATURATION) change_floats(v, n, SCALE_SATURATION, job->amount);
-        floats_store(v, job->z, 3 * i, 3 * n);
+        const int64_t n = end - i < PIECE ? end - i : PIECE;
+        const double *x = is_double ? tensor_f64(job->x) + 3 * i : NULL;
+        double *z = is_double ? tensor_f64(job->z) + 3 * i : NULL;
+        if (!is_double) floats_load(job->x, 3 * i, 3 * n, floats);
+        for (int64_t p = 0; p < n; p++)
+            for (int c = 0; c < 3; c++) v[c][p] = is_double ? x[3 * p + c] : (double)floats[3 * p + c];
+        change_piece(job, v);
+        for (int64_t p = 0; p < n; p++) {
+            for (int c = 0; c < 3; c++) {
+                if (is_double)
+                    z[3 * p + c] = v[c][p];
+                else
+                    floats[3 * p + c] = (float)v[c][p];
+            }
+        }
+        if (!is_double) floats_store(floats, job->z, 3 * i, 3 * n);
     }
 }
 
@@ -184,19 +194,45 @@ typedef struct ContrastJob {
     float factor, low, high;
 } ContrastJob;
 
-static void contrast_range(void *arg, int64_t begin, int64_t end) {
-    const ContrastJob *job = arg;
-    for (int64_t i = begin; i < end; i++) { /* one channel of one image */
-        const int64_t first = i / job->channels * job->area * job->channels + i % job->channels;
-        double sum = 0;
-        for (int64_t p = 0; p < job->area; p++) sum += (double)job->x[first + p * job->channels];
-        const float mean = (float)(sum / (double)job->area);
-        for (int64_t p = 0; p < job->area; p++) {
-            float v = (job->x[first + p * job->channels] - mean) * job->factor + mean;
-            job->z[first + p * job->channels] = v < job->low ? job->low : v > job->high ? job->high : v;
+/* Several pixels are one line of CONTRAST_LANES numbers at most, whose sums go side by side; channels beyond that many are taken one after the other. */
+enum { CONTRAST_LANES = 48 };
+
+INLINE void contrast_image(const ContrastJob *job, const float *x, float *z, int64_t first, int64_t channels, int64_t pixels) {
+    double sums[CONTRAST_LANES] = {0};
+    float means[CONTRAST_LANES];
+    const int64_t lanes = channels * pixels, whole = job->area / pixels * pixels;
+    for (int64_t p = 0; p < whole; p += pixels)
+        for (int64_t i = 0; i < lanes; i++) sums[i] += (double)x[p * job->channels + first + i];
+    for (int64_t i = channels; i < lanes; i++) sums[i % channels] += sums[i];
+    for (int64_t p = whole; p < job->area; p++)
+        for (int64_t c = 0; c < channels; c++) sums[c] += (double)x[p * job->channels + first + c];
+    for (int64_t i = 0; i < lanes; i++) means[i] = (float)(sums[i % channels] / (double)job->area);
+    for (int64_t p = 0; p < job->area; p += pixels) {
+        const int64_t count = p < whole ? lanes : (job->area - p) * channels, at = p * job->channels + first;
+        for (int64_t i = 0; i < count; i++) {
+            const float v = (x[at + i] - means[i]) * job->factor + means[i];
+            z[at + i] = v < job->low ? job->low : v > job->high ? job->high : v;
         }
     }
 }
+
+INLINE void contrast_images(const ContrastJob *job, int64_t begin, int64_t end) {
+    const int64_t channels = job->channels;
+    for (int64_t image = begin; image < end; image++) {
+        const float *x = job->x + image * job->area * channels;
+        float *z = job->z + image * job->area * channels;
+        if (channels == 3)
+            contrast_image(job, x, z, 0, 3, CONTRAST_LANES / 3);
+        else if (channels == 1)
+            contrast_image(job, x, z, 0, 1, CONTRAST_LANES);
+        else
+            for (int64_t first = 0; first < channels; first += CONTRAST_LANES) {
+                const int64_t count = channels - first < CONTRAST_LANES ? channels - first : CONTRAST_LANES;
+                contrast_image(job, x, z, first, count, count == channels ? CONTRAST_LANES / count : 1);
+            }
+    }
+}
+CPU_LOOP(contrast_range, (void *arg, int64_t begin, int64_t end), (arg, begin, end), contrast_images(arg, begin, end))
 
 /* Each channel of each image around its mean. The old form has bounds for the result. */
 static Error *adjust_contrast(KernelContext *k) {
@@ -216,7 +252,7 @@ static Error *adjust_contrast(KernelContext *k) {
         job.z = to->data;
         job.channels = x->dims[x->rank - 1];
         job.area = x->dims[x->rank - 3] * x->dims[x->rank - 2];
-        threadpool_parallel_for(k->pool, z->count / job.area, 16384 / job.area + 1, contrast_range, &job);
+        threadpool_parallel_for(k->pool, z->count / (job.area * job.channels), 16384 / (job.area * job.channels) + 1, contrast_range, &job);
         if (z->dtype != DT_FLOAT) floats_store(to->data, z, 0, z->count);
     }
     tensor_unref(from);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/decimal.h"
 #include "io/csv.h"
 #include "io/example_json.h"
 #include "io/record.h"
@@ -141,6 +142,8 @@ static void clear_csv(void *state) {
 }
 
 bool csv_field_number(Str field, Tensor *t, int64_t i) {
+    if (t->dtype == DT_FLOAT && decimal_to_float(str_trim(field), &tensor_f32(t)[i])) return true;
+    if (t->dtype == DT_DOUBLE && decimal_to_double(str_trim(field), &tensor_f64(t)[i])) return true;
     char *text = str_dup(str_trim(field)), *end = text;
     int64_t integer = 0;
     bool ok = *text != 0;

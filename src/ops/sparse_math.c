@@ -130,7 +130,8 @@ static Error *two_views(KernelContext *k, SparseView *a, SparseView *b) {
 
 static void put_indices(const SparseView *a, const SparseView *b, Pair p, int64_t *to) {
     int rank = a->shape.rank;
-    memcpy(to, p.a >= 0 ? a->indices + p.a * rank : b->indices + p.b * rank, (size_t)rank * sizeof *to);
+    const int64_t *from = p.a >= 0 ? a->indices + p.a * rank : b->indices + p.b * rank;
+    for (int d = 0; d < rank; d++) to[d] = from[d];
 }
 
 static double magnitude(const Tensor *t, const char *v) {
@@ -151,6 +152,16 @@ static double magnitude(const Tensor *t, const char *v) {
     }
 }
 
+/* Of the sizes that numbers have, without a call. */
+static inline void copy_number(char *to, const char *from, size_t size) {
+    if (size == 4)
+        memcpy(to, from, 4);
+    else if (size == 8)
+        memcpy(to, from, 8);
+    else
+        memcpy(to, from, size);
+}
+
 static Error *run_add(KernelContext *k) {
     SparseView a, b;
     const RowMath *math = row_math(k->in[1]->dtype);
@@ -168,11 +179,12 @@ static Error *run_add(KernelContext *k) {
     size_t size = dtype_size(a.values->dtype);
     Shape vector = shape_vector(n);
     Tensor *sums = kernel_scratch(k, a.values->dtype, &vector);
+    const char *as = a.values->data, *bs = b.values->data;
     for (int64_t i = 0; sums && i < n; i++) {
-        char *to = element_to(sums, kept);
+        char *to = (char *)sums->data + (size_t)kept * size;
         bool both = pairs[i].a >= 0 && pairs[i].b >= 0;
-        memcpy(to, pairs[i].a >= 0 ? element_at(a.values, pairs[i].a) : element_at(b.values, pairs[i].b), size);
-        if (both) math->add(to, element_at(b.values, pairs[i].b), 1);
+        copy_number(to, pairs[i].a >= 0 ? as + (size_t)pairs[i].a * size : bs + (size_t)pairs[i].b * size, size);
+        if (both) math->add(to, bs + (size_t)pairs[i].b * size, 1);
         if (!both || magnitude(sums, to) >= threshold) pairs[kept++] = pairs[i]; /* only sums are dropped */
     }
     SparseOut out;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "base/float16.h"
 #include "base/memory.h"
 #include "ops/number_variant.h"
@@ -320,6 +321,8 @@ static bool parse_number(Str s, DataType type, void *to) {
     char text[512], *end;
     while (s.len && isspace((unsigned char)s.ptr[0])) s = str_slice(s, 1, s.len);
     while (s.len && isspace((unsigned char)s.ptr[s.len - 1])) s = str_slice(s, 0, s.len - 1);
+    if (type == DT_FLOAT && decimal_to_float(s, to)) return true;
+    if (type == DT_DOUBLE && decimal_to_double(s, to)) return true;
     if (!s.len || s.len >= sizeof text || memchr(s.ptr, 0, s.len)) return false;
     memcpy(text, s.ptr, s.len);
     text[s.len] = 0;
