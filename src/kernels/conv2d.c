@@ -38,8 +38,13 @@ typedef struct ConvJob {
     _Atomic bool failed;
 } ConvJob;
 
+/* Of images or volumes. */
+static int64_t pixels_of(int64_t d, int64_t h, int64_t w) {
+    return (d ? d : 1) * h * w;
+}
+
 static int64_t filter_count(const Conv2dShape *s) {
-    return s->k_h * s->k_w * (s->in_c / s->groups) * s->out_c;
+    return pixels_of(s->k_d, s->k_h, s->k_w) * (s->in_c / s->groups) * s->out_c;
 }
 
 static int64_t least(int64_t a, int64_t b) {
@@ -48,7 +53,7 @@ static int64_t least(int64_t a, int64_t b) {
 
 static Pieces pieces_of(Conv2dKind kind, const Conv2dShape *s, int threads) {
     const bool sums = kind == CONV2D_BACK_FILTER;
-    const int64_t pixels = s->out_h * s->out_w, filter = filter_count(s);
+    const int64_t pixels = pixels_of(s->out_d, s->out_h, s->out_w), filter = filter_count(s);
     const double products = (double)pixels * (double)filter; /* of an image */
     Pieces p = {.batch = s->batch, .shares = 1};
     if (threads == 1 || products * (double)s->batch < PIECE_PRODUCTS / 2) return p;
@@ -81,7 +86,7 @@ static int piece_at(const Pieces *p, int64_t i, int64_t *first, int64_t *count) 
 
 static void take_pieces(ConvJob *job, OnednnRunner *r) {
     const Conv2dShape *s = job->shape;
-    const int64_t in_image = s->in_h * s->in_w * s->in_c, out_image = s->out_h * s->out_w * s->out_c;
+    const int64_t in_image = pixels_of(s->in_d, s->in_h, s->in_w) * s->in_c, out_image = pixels_of(s->out_d, s->out_h, s->out_w) * s->out_c;
     for (;;) {
         int64_t i = atomic_fetch_add(&job->next, 1), first, count;
         if (i >= piece_count(&job->pieces)) return;

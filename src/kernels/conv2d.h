@@ -1,16 +1,17 @@
-/* conv2d.h: two-dimensional convolution and its gradients. */
+/* conv2d.h: convolution of images, by oneDNN of volumes too, and its gradients. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/threadpool.h"
 
-/* Filters are k_h x k_w x (in_c / groups) x out_c. Images are batch x h x w x c, or batch x c x h x w. */
+/* Filters are k_h x k_w x (in_c / groups) x out_c. Images are batch x h x w x c, or batch x c x h x w. Volumes, which only conv2d_onednn takes, have d before h, and no groups. */
 typedef struct Conv2dShape {
     int64_t batch, in_h, in_w, in_c, out_h, out_w, out_c, k_h, k_w, groups;
     int64_t stride_h, stride_w, dilation_h, dilation_w; /* a dilation of 1 is none */
     int64_t pad_top, pad_left;
-    int64_t channels_first; /* bool; all members of one size, so that shapes compare as bytes */
+    int64_t in_d, out_d, k_d, stride_d, dilation_d, pad_front; /* 0 where there are images */
+    int64_t channels_first;                                    /* bool; all members of one size, so that shapes compare as bytes */
 } Conv2dShape;
 
 typedef enum Conv2dKind { CONV2D_FORWARD, CONV2D_BACK_INPUT, CONV2D_BACK_FILTER } Conv2dKind;

@@ -49,7 +49,18 @@ void conv2d_cache_free(Conv2dCache *cache) {
 /* ---- Preparing ---- */
 
 /* Gradients of filters are summed, hence given, in float. */
-static bool describe(ConvPrimitive *p) {
+static bool describe_volumes(ConvPrimitive *p) {
+    const Conv2dShape *s = &p->shape;
+    const dnnl_format_tag_t tag = s->channels_first ? dnnl_ncdhw : dnnl_ndhwc;
+    const dnnl_data_type_t type = p->type == CONV2D_BF16 ? dnnl_bf16 : dnnl_f32, inner = p->kind == CONV2D_BACK_FILTER ? dnnl_f32 : type;
+    const dnnl_dims_t in = {s->batch, s->in_c, s->in_d, s->in_h, s->in_w}, out = {s->batch, s->out_c, s->out_d, s->out_h, s->out_w};
+    const dnnl_dims_t filter = {s->out_c, s->in_c, s->k_d, s->k_h, s->k_w};
+    return dnnl_memory_desc_init_by_tag(&p->in, 5, in, type, tag) == dnnl_success && dnnl_memory_desc_init_by_tag(&p->out, 5, out, type, tag) == dnnl_success &&
+           dnnl_memory_desc_init_by_tag(&p->filter, 5, filter, type, dnnl_dhwio) == dnnl_success &&
+           dnnl_memory_desc_init_by_tag(&p->inner, 5, filter, inner, dnnl_format_tag_any) == dnnl_success;
+}
+
+static bool describe_images(ConvPrimitive *p) {
     const Conv2dShape *s = &p->shape;
     dnnl_format_tag_t tag = s->channels_first ? dnnl_nchw : dnnl_nhwc;
     dnnl_data_type_t type = p->type == CONV2D_BF16 ? dnnl_bf16 : dnnl_f32, inner = p->kind == CONV2D_BACK_FILTER ? dnnl_f32 : type;
@@ -77,10 +88,13 @@ static bool is_slow(const ConvPrimitive *p, dnnl_primitive_desc_t pd) {
 
 static bool prepare_conv(ConvPrimitive *p, dnnl_primitive_attr_t attr) {
     const Conv2dShape *s = &p->shape;
-    dnnl_dims_t strides = {s->stride_h, s->stride_w}, dilates = {s->dilation_h - 1, s->dilation_w - 1};
-    dnnl_dims_t before = {s->pad_top, s->pad_left};
-    dnnl_dims_t after = {pad_after(s->out_h, s->stride_h, s->k_h, s->dilation_h, s->in_h, s->pad_top),
-                         pad_after(s->out_w, s->stride_w, s->k_w, s->dilation_w, s->in_w, s->pad_left)};
+    const dnnl_dims_t all_strides = {s->stride_d, s->stride_h, s->stride_w}, all_dilates = {s->dilation_d - 1, s->dilation_h - 1, s->dilation_w - 1};
+    const dnnl_dims_t all_before = {s->pad_front, s->pad_top, s->pad_left};
+    const dnnl_dims_t all_after = {pad_after(s->out_d, s->stride_d, s->k_d, s->dilation_d, s->in_d, s->pad_front),
+                                   pad_after(s->out_h, s->stride_h, s->k_h, s->dilation_h, s->in_h, s->pad_top),
+                                   pad_after(s->out_w, s->stride_w, s->k_w, s->dilation_w, s->in_w, s->pad_left)};
+    const int flat = s->in_d ? 0 : 1; /* images have no depth */
+    const dnnl_dim_t *strides = all_strides + flat, *dilates = all_dilates + flat, *before = all_before + flat, *after = all_after + flat;
     const dnnl_alg_kind_t how = dnnl_convolution_direct;
     dnnl_convolution_desc_t desc;
     dnnl_primitive_desc_t pd = NULL, forward = NULL;
@@ -162,7 +176,7 @@ static ConvPrimitive *prepare(Conv2dKind kind, Conv2dType type, const Conv2dShap
     p->kind = kind;
     p->type = type;
     p->shape = *s;
-    bool ok = describe(p) && prepare_conv(p, attr) && prepare_reorder(p, attr);
+    bool ok = (s->in_d ? describe_volumes(p) : describe_images(p)) && prepare_conv(p, attr) && prepare_reorder(p, attr);
     dnnl_primitive_attr_destroy(attr);
     if (ok) return p;
     conv_primitive_unref(p);

@@ -414,7 +414,7 @@ static Error *general_run(KernelContext *k) {
     Error *err = check_general(st, &in->shape, &k->in[1]->shape);
     if (err) return err;
     if (st->batch_dims != 1) k->in[0] = reshape_front(in, st->batch_dims, NULL);
-    err = st->win.rank == 5 ? conv3d_forward(k) : conv2d_run(k);
+    err = st->win.rank == 5 ? conv3d_forward(k, st->cache) : conv2d_run(k);
     if (st->batch_dims == 1) return err;
     tensor_unref(k->in[0]);
     k->in[0] = in;

@@ -1,4 +1,4 @@
-/* conv3d.c: Conv3D and its gradients by input and by filter, as products of matrices. */
+/* conv3d.c: Conv3D and its gradients by input and by filter: oneDNN has those of floats, others are products of matrices. */
 #include "ops/conv3d.h"
 
 #include <string.h>
@@ -36,10 +36,19 @@ const OpDef conv3d_ops[] = {
 
 enum { CHUNK_BYTES = 4 << 20 }; /* of the matrix of patches that is made at a time */
 
-typedef enum Kind { FORWARD, BACK_INPUT, BACK_FILTER } Kind;
+typedef struct Conv3dState {
+    Window win;
+    Conv2dCache *cache;
+} Conv3dState;
+
+static void conv3d_clear(void *state) {
+    conv2d_cache_free(((Conv3dState *)state)->cache);
+}
 
 static Error *conv3d_init(const Node *node, void *state) {
-    Window *w = state;
+    Conv3dState *st = state;
+    Window *w = &st->win;
+    st->cache = conv2d_cache_new();
     Error *err = window_init(w, node);
     if (err) return err;
     if (w->rank != 5) return error_invalid("%.*s: strides must have 5 elements", STR_ARG(node->op));
@@ -146,7 +155,7 @@ static void patch_range(void *arg, int64_t begin, int64_t end) {
 }
 
 /* The matrix of patches, some rows at a time, times the filter: a matrix of as many rows as a patch is long. */
-static void multiply(KernelContext *k, Kind kind, const Conv3dShape *s, DataType type, Tensor *const *t) {
+static void multiply(KernelContext *k, Conv2dKind kind, const Conv3dShape *s, DataType type, Tensor *const *t) {
     const size_t size = dtype_size(type);
     const int64_t rows = patch_rows(&s->patch), length = patch_length(&s->patch), out_c = s->out_c;
     int64_t chunk = CHUNK_BYTES / ((int64_t)size * length) + 1;
@@ -154,16 +163,16 @@ static void multiply(KernelContext *k, Kind kind, const Conv3dShape *s, DataType
     GemmFn *gemm = type == DT_FLOAT ? gemm_f32 : gemm_f64;
     Shape patches = shape_matrix(chunk, length), filter = shape_matrix(length, out_c);
     Tensor *col = kernel_scratch(k, type, &patches);
-    Tensor *part = col && kind == BACK_FILTER && chunk < rows ? kernel_scratch(k, type, &filter) : NULL;
-    if (kind == BACK_INPUT) memset(t[0]->data, 0, tensor_bytes(t[0]));
+    Tensor *part = col && kind == CONV2D_BACK_FILTER && chunk < rows ? kernel_scratch(k, type, &filter) : NULL;
+    if (kind == CONV2D_BACK_INPUT) memset(t[0]->data, 0, tensor_bytes(t[0]));
     for (int64_t at = 0; at < rows && !k->error; at += chunk) {
         int64_t n = rows - at < chunk ? rows - at : chunk;
         char *out = (char *)t[2]->data + (size_t)(at * out_c) * size;
         PatchJob job = {&s->patch, size, t[0]->data, col->data, at};
-        if (kind != BACK_INPUT) threadpool_parallel_for(k->pool, n, 16384 / length + 1, patch_range, &job);
-        if (kind == FORWARD) {
+        if (kind != CONV2D_BACK_INPUT) threadpool_parallel_for(k->pool, n, 16384 / length + 1, patch_range, &job);
+        if (kind == CONV2D_FORWARD) {
             gemm(&(Gemm){.m = n, .n = out_c, .k = length, .a = col->data, .b = t[1]->data, .c = out}, k->pool);
-        } else if (kind == BACK_FILTER) {
+        } else if (kind == CONV2D_BACK_FILTER) {
             void *to = at == 0 ? t[1]->data : part->data;
             gemm(&(Gemm){.m = length, .n = out_c, .k = n, .a_transposed = true, .a = col->data, .b = out, .c = to},
                  k->pool);
@@ -217,25 +226,40 @@ static void write_back(KernelContext *k, Tensor *inner, Tensor *t, bool channels
     tensor_unref(wide);
 }
 
+/* Those that oneDNN takes: the sizes fit (conv3d_shape). */
+static Conv2dShape shape_for_onednn(const Conv3dShape *s, bool channels_first) {
+    const PatchShape *p = &s->patch;
+    return (Conv2dShape){.batch = p->batch, .in_d = p->in[0], .in_h = p->in[1], .in_w = p->in[2], .in_c = p->channels,
+                         .out_d = p->out[0], .out_h = p->out[1], .out_w = p->out[2], .out_c = s->out_c,
+                         .k_d = p->k[0], .k_h = p->k[1], .k_w = p->k[2], .groups = 1,
+                         .stride_d = p->stride[0], .stride_h = p->stride[1], .stride_w = p->stride[2],
+                         .dilation_d = p->dilation[0], .dilation_h = p->dilation[1], .dilation_w = p->dilation[2],
+                         .pad_front = p->pad[0], .pad_top = p->pad[1], .pad_left = p->pad[2], .channels_first = channels_first};
+}
+
 /* t[0..2]: volume, filter, result; the one that `kind` computes is written. */
-static void convolve(KernelContext *k, Kind kind, const Conv3dShape *s, Tensor *const *t) {
+static void convolve(KernelContext *k, Conv2dCache *cache, Conv2dKind kind, const Conv3dShape *s, Tensor *const *t) {
     const Window *w = k->state;
-    const int result = kind == FORWARD ? 2 : kind == BACK_INPUT ? 0 : 1;
+    const int result = kind == CONV2D_FORWARD ? 2 : kind == CONV2D_BACK_INPUT ? 0 : 1;
     if (t[result]->count == 0) return;
     if (t[0]->count == 0 || t[1]->count == 0 || t[2]->count == 0) {
         memset(t[result]->data, 0, tensor_bytes(t[result]));
         return;
     }
+    const Conv2dShape given = shape_for_onednn(s, w->channels_first);
+    if (t[0]->dtype == DT_FLOAT && conv2d_onednn(cache, kind, CONV2D_F32, &given, t[0]->data, t[1]->data, t[2]->data, k->pool, (RangeCall){0})) return;
     Tensor *inner[3] = {NULL, NULL, NULL};
     for (int i = 0; i < 3 && !k->error; i++) inner[i] = inner_of(k, t[i], i != 1 && w->channels_first, i != result);
-    if (!k->error) multiply(k, kind, s, inner[0]->dtype, inner);
+    const Conv2dShape last = shape_for_onednn(s, false);
+    if (!k->error && (inner[0]->dtype != DT_FLOAT || !conv2d_onednn(cache, kind, CONV2D_F32, &last, inner[0]->data, inner[1]->data, inner[2]->data, k->pool, (RangeCall){0})))
+        multiply(k, kind, s, inner[0]->dtype, inner);
     if (!k->error) write_back(k, inner[result], t[result], result != 1 && w->channels_first);
     for (int i = 0; i < 3; i++) tensor_unref(inner[i]);
 }
 
 /* ---- The ops ---- */
 
-Error *conv3d_forward(KernelContext *k) {
+Error *conv3d_forward(KernelContext *k, Conv2dCache *cache) {
     const Window *w = k->state;
     Conv3dShape s;
     Error *err = check_forward(w, &k->in[0]->shape, &k->in[1]->shape);
@@ -245,9 +269,13 @@ Error *conv3d_forward(KernelContext *k) {
     Tensor *z = kernel_output(k, 0, &shape);
     if (!z) return NULL;
     RangeCall done = kernel_tail(k, z);
-    convolve(k, FORWARD, &s, (Tensor *[]){k->in[0], k->in[1], z});
+    convolve(k, cache, CONV2D_FORWARD, &s, (Tensor *[]){k->in[0], k->in[1], z});
     if (done.fn && !k->error) threadpool_parallel_for(k->pool, z->count, 16384, done.fn, done.arg);
     return NULL;
+}
+
+static Error *forward(KernelContext *k) {
+    return conv3d_forward(k, ((const Conv3dState *)k->state)->cache);
 }
 
 /* The sizes, and that out_backprop has those that the convolution gives. */
@@ -295,7 +323,7 @@ static Error *back_input(KernelContext *k) {
     if (!err) err = backward_shape(k, &in, &k->in[1]->shape, &s);
     if (err) return err;
     Tensor *dx = kernel_output(k, 0, &in);
-    if (dx) convolve(k, BACK_INPUT, &s, (Tensor *[]){dx, k->in[1], k->in[2]});
+    if (dx) convolve(k, ((const Conv3dState *)k->state)->cache, CONV2D_BACK_INPUT, &s, (Tensor *[]){dx, k->in[1], k->in[2]});
     return NULL;
 }
 
@@ -306,17 +334,17 @@ static Error *back_filter(KernelContext *k) {
     if (!err) err = backward_shape(k, &k->in[0]->shape, &filter, &s);
     if (err) return err;
     Tensor *dw = kernel_output(k, 0, &filter);
-    if (dw) convolve(k, BACK_FILTER, &s, (Tensor *[]){k->in[0], dw, k->in[2]});
+    if (dw) convolve(k, ((const Conv3dState *)k->state)->cache, CONV2D_BACK_FILTER, &s, (Tensor *[]){k->in[0], dw, k->in[2]});
     return NULL;
 }
 
-#define STATE .state_size = sizeof(Window), .init = conv3d_init, .flags = KERNEL_EXPENSIVE
+#define STATE .state_size = sizeof(Conv3dState), .init = conv3d_init, .clear = conv3d_clear
 
 const KernelDef conv3d_cpu[] = {
-    {"Conv3D", .run = conv3d_forward, .state_size = sizeof(Window), .init = conv3d_init, .flags = KERNEL_EXPENSIVE | KERNEL_TAIL},
-    {"Conv3DBackpropInput", .run = back_input, STATE},
-    {"Conv3DBackpropInputV2", .run = back_input, STATE},
-    {"Conv3DBackpropFilter", .run = back_filter, STATE},
-    {"Conv3DBackpropFilterV2", .run = back_filter, STATE},
+    {"Conv3D", .run = forward, STATE, .flags = KERNEL_EXPENSIVE | KERNEL_TAIL},
+    {"Conv3DBackpropInput", .run = back_input, STATE, .flags = KERNEL_EXPENSIVE},
+    {"Conv3DBackpropInputV2", .run = back_input, STATE, .flags = KERNEL_EXPENSIVE},
+    {"Conv3DBackpropFilter", .run = back_filter, STATE, .flags = KERNEL_EXPENSIVE},
+    {"Conv3DBackpropFilterV2", .run = back_filter, STATE, .flags = KERNEL_EXPENSIVE},
     {0},
 };
