@@ -2,6 +2,7 @@
 import rows_graphs
 import rows_kernels
 import rows_models
+import rows_ops
 import rows_peers
 import rows_start
 import rows_steps
@@ -14,6 +15,7 @@ GROUPS = {
     "python": rows_steps.python,
     **rows_models.GROUPS,
     **rows_kernels.GROUPS,
+    **rows_ops.GROUPS,
     **rows_graphs.GROUPS,
     **rows_start.GROUPS,
 }
