@@ -8,7 +8,8 @@ typedef void RowFn(void *to, const void *from, int64_t n);
 typedef struct RowMath {
     RowFn *add, *sub, *mul, *div, *min, *max;
     RowFn *later_min, *later_max; /* of equal numbers, and where one is NaN, that of `from` */
-    void (*divide)(void *to, double divisor, int64_t n); /* each element by one number */
+    void (*add_rows)(void *to, const void *from, int64_t rows, int64_t n); /* rows that lie one behind the other, in this order */
+    void (*divide)(void *to, double divisor, int64_t n);                   /* each element by one number */
     const void *zero, *one, *lowest, *highest;           /* one element each; lowest and highest are finite */
 } RowMath;
 

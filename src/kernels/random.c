@@ -11,6 +11,7 @@
 
 #include "base/float16.h"
 #include "kernels/philox_block.h"
+#include "kernels/vector_library.h"
 
 static void normal_pair(uint32_t x0, uint32_t x1, float *a, float *b) {
     float u1 = uniform_float(x0);
@@ -303,27 +304,26 @@ double random_binomial(Philox p, double count, double probability, bool large_me
     }
 }
 
-void random_classes(PhiloxStream *s, const double *logits, int64_t classes, double *cdf, int64_t samples,
-                    int64_t *out) {
-    double most = -INFINITY, total = 0;
+void random_classes(PhiloxStream *s, double *logits, int64_t classes, int64_t samples, int64_t *out) {
+    double most = -INFINITY, total = 0, *cdf = logits;
     for (int64_t i = 0; i < classes; i++) {
         if (isfinite(logits[i]) && logits[i] > most) most = logits[i];
     }
+    for (int64_t i = 0; i < classes; i++) logits[i] = isfinite(logits[i]) ? logits[i] - most : -INFINITY;
+    vector_exp_f64(cdf, logits, classes);
     for (int64_t i = 0; i < classes; i++) {
-        if (isfinite(logits[i])) total += exp(logits[i] - most);
+        total += cdf[i];
         cdf[i] = total;
     }
     for (int64_t i = 0; i < samples; i++) {
         uint32_t x0 = philox_stream_next(s), x1 = philox_stream_next(s);
         double wanted = uniform_double(x0, x1) * total;
-        int64_t low = 0, high = classes;
-        while (low < high) {
-            int64_t middle = low + (high - low) / 2;
-            if (cdf[middle] > wanted) {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
+        int64_t low = 0;
+        for (int64_t left = classes; left > 0;) { /* the first that is above what is wanted, without jumps */
+            const int64_t half = left / 2;
+            const bool beyond = !(cdf[low + half] > wanted);
+            low = beyond ? low + half + 1 : low;
+            left = beyond ? left - half - 1 : half;
         }
         out[i] = low;
     }

@@ -36,7 +36,7 @@ double random_poisson(Philox p, double rate, double most);
  * numbers from another place: p is then to be skipped by 256 for each number, else by 42. */
 double random_binomial(Philox p, double count, double probability, bool large_mean);
 
-/* Draws `samples` classes with probabilities proportional to e^logits; cdf is scratch for `classes` numbers. */
-void random_classes(PhiloxStream *s, const double *logits, int64_t classes, double *cdf, int64_t samples, int64_t *out);
+/* Draws `samples` classes with probabilities proportional to e^logits, two numbers of the stream for each; logits are changed. */
+void random_classes(PhiloxStream *s, double *logits, int64_t classes, int64_t samples, int64_t *out);
 
 void random_shuffle(Philox p, int64_t *items, int64_t n);

@@ -23,10 +23,12 @@
 #define LN2_LOW -2.12194440e-4f
 
 /* e^x = 2^n * e^r with |r| <= ln 2 / 2. Adding ROUNDER leaves n in the low bits. */
-INLINE float exp_of(float x) {
+typedef struct Power {
+    float of_rest;
+    int32_t of_two;
+} Power;
+INLINE Power power_of(float x) {
     const float ROUNDER = 12582912.0f; /* 1.5 * 2^23 */
-    x = x > 89 ? 89 : x;               /* infinite and 0 from there on; NaN stays */
-    x = x < -104 ? -104 : x;
     float shifted = x * 1.44269504f + ROUNDER, n = shifted - ROUNDER;
     float r = x - n * LN2_HIGH - n * LN2_LOW;
     float p = 1.9875691500e-4f;
@@ -35,10 +37,15 @@ INLINE float exp_of(float x) {
     p = p * r + 4.1665795894e-2f;
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
-    p = p * (r * r) + r + 1;
-    /* 2^n in two factors: n may be beyond what one exponent can hold. */
-    int32_t power = (int32_t)(float_bits(shifted) - float_bits(ROUNDER)), half = power >> 1;
-    return p * float_from_bits((uint32_t)(half + 127) << 23) * float_from_bits((uint32_t)(power - half + 127) << 23);
+    return (Power){p * (r * r) + r + 1, (int32_t)(float_bits(shifted) - float_bits(ROUNDER))};
+}
+
+INLINE float exp_of(float x) {
+    x = x > 89 ? 89 : x; /* infinite and 0 from there on; NaN stays */
+    x = x < -104 ? -104 : x;
+    const Power power = power_of(x);
+    const int32_t half = power.of_two >> 1; /* 2^n in two factors: n may be beyond what one exponent can hold */
+    return power.of_rest * float_from_bits((uint32_t)(half + 127) << 23) * float_from_bits((uint32_t)(power.of_two - half + 127) << 23);
 }
 
 /* x = 2^e * m with m between the roots of 1/2 and 2. */
@@ -66,7 +73,8 @@ INLINE float log_of(float x) {
 
 INLINE float tanh_of(float x) {
     float a = fabsf(x), square = x * x;
-    float far = 1 - 2 / (exp_of(2 * a) + 1);
+    const Power power = power_of(a > 10 ? 20 : 2 * a); /* from there on it is 1; NaN stays */
+    float far = 1 - 2 / (power.of_rest * float_from_bits((uint32_t)(power.of_two + 127) << 23) + 1);
     float p = -5.70498872745e-3f;
     p = p * square + 2.06390887954e-2f;
     p = p * square - 5.37397155531e-2f;

@@ -88,37 +88,60 @@ static Between between(float place) {
 
 /* ---- Forward ---- */
 
-static void crop_row(const CropJob *job, int64_t b, int64_t y, float *z) {
+enum { COLUMNS = 256 }; /* of the result that are worked on together */
+
+/* Where they lie in a box, the same for each row. */
+typedef struct Columns {
+    int64_t first, count;
+    Between between[COLUMNS];
+    bool is_inside[COLUMNS];
+} Columns;
+
+static void find_columns(const CropJob *job, int64_t b, Columns *columns) {
     const float *box = job->box + 4 * b;
-    const int64_t c = job->channels;
-    const float *image = job->image + job->image_of[b] * job->in_h * job->in_w * c;
+    for (int64_t x = 0; x < columns->count; x++) {
+        float along = place_of(columns->first + x, job->out_w, box[1], box[3], job->in_w);
+        columns->is_inside[x] = is_inside(along, job->in_w);
+        if (!columns->is_inside[x]) continue;
+        columns->between[x] = between(along);
+        if (job->state->nearest) columns->between[x].low = (int64_t)roundf(along);
+    }
+}
+
+static void crop_row(const CropJob *job, int64_t b, int64_t y, const Columns *columns, float *z) {
+    const float *box = job->box + 4 * b;
+    const int64_t c = job->channels, row = job->in_w * c;
+    const float *image = job->image + job->image_of[b] * job->in_h * row;
     const float down = place_of(y, job->out_h, box[0], box[2], job->in_h);
     const bool row_inside = is_inside(down, job->in_h);
     const Between v = between(row_inside ? down : 0);
-    for (int64_t x = 0; x < job->out_w; x++, z += c) {
-        float along = place_of(x, job->out_w, box[1], box[3], job->in_w);
-        if (!row_inside || !is_inside(along, job->in_w)) {
+    const float *nearest = image + (row_inside ? (int64_t)roundf(down) : 0) * row, *top = image + v.low * row, *bottom = image + v.high * row;
+    for (int64_t x = 0; x < columns->count; x++, z += c) {
+        const Between h = columns->between[x];
+        if (!row_inside || !columns->is_inside[x]) {
             for (int64_t i = 0; i < c; i++) z[i] = job->state->outside;
-            continue;
-        }
-        if (job->state->nearest) {
-            memcpy(z, image + ((int64_t)roundf(down) * job->in_w + (int64_t)roundf(along)) * c, (size_t)c * sizeof *z);
-            continue;
-        }
-        const Between h = between(along);
-        const float *top = image + v.low * job->in_w * c, *bottom = image + v.high * job->in_w * c;
-        for (int64_t i = 0; i < c; i++) {
-            float upper = top[h.low * c + i] + (top[h.high * c + i] - top[h.low * c + i]) * h.part;
-            float lower = bottom[h.low * c + i] + (bottom[h.high * c + i] - bottom[h.low * c + i]) * h.part;
-            z[i] = upper + (lower - upper) * v.part;
+        } else if (job->state->nearest) {
+            memcpy(z, nearest + h.low * c, (size_t)c * sizeof *z);
+        } else {
+            for (int64_t i = 0; i < c; i++) {
+                float upper = top[h.low * c + i] + (top[h.high * c + i] - top[h.low * c + i]) * h.part;
+                float lower = bottom[h.low * c + i] + (bottom[h.high * c + i] - bottom[h.low * c + i]) * h.part;
+                z[i] = upper + (lower - upper) * v.part;
+            }
         }
     }
 }
 
 static void crop_range(void *arg, int64_t begin, int64_t end) {
     const CropJob *job = arg;
-    for (int64_t row = begin; row < end; row++) {
-        crop_row(job, row / job->out_h, row % job->out_h, (float *)job->to + row * job->out_w * job->channels);
+    Columns columns = {0};
+    for (; columns.first < job->out_w; columns.first += COLUMNS) {
+        columns.count = job->out_w - columns.first < COLUMNS ? job->out_w - columns.first : COLUMNS;
+        for (int64_t row = begin; row < end; row++) {
+            const int64_t b = row / job->out_h, y = row % job->out_h;
+            if (row == begin || y == 0) find_columns(job, b, &columns);
+            crop_row(job, b, y, &columns, (float *)job->to + (row * job->out_w + columns.first) * job->channels);
+        }
     }
 }
 

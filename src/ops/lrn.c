@@ -60,18 +60,18 @@ static void put(const LrnJob *job, int64_t i, float v) {
     }
 }
 
-/* ---- Some pixels at once: rows of channels with `radius` zeros on both sides, so that a window is a few shifted sums ---- */
+/* ---- Some pixels at once: rows of channels with `radius` zeros between them, so that a window is a few shifted sums ---- */
 
-enum { ROOM = 4096 }; /* numbers of such rows that are worked on together */
+enum { ROOM = 1024 }; /* numbers of such rows that are worked on together */
 
 typedef struct LrnRoom {
-    int64_t radius, width, pixels; /* zeros on each side; of a row; that fit in at once */
+    int64_t radius, width, pixels; /* zeros before each row and behind the last; of a row and those behind it; that fit in at once */
     float *x, *norm, *scale, *ratio, *sum;
 } LrnRoom;
 
 static LrnRoom room_of(const LrnJob *job) {
     LrnRoom r = {.radius = job->st->radius < job->channels ? job->st->radius : job->channels - 1};
-    r.width = job->channels + 2 * r.radius;
+    r.width = job->channels + r.radius;
     r.pixels = r.width < ROOM ? ROOM / r.width : 1;
     int64_t each = r.pixels * r.width + 2 * r.radius;
     r.x = xcalloc((size_t)(5 * each), sizeof *r.x);
@@ -85,15 +85,22 @@ static LrnRoom room_of(const LrnJob *job) {
 INLINE void square_row(float *z, const float *x, int64_t n) {
     NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = x[i] * x[i];
 }
-/* z[i] = the sum of x[i - radius] to x[i + radius]. */
-INLINE void sum_window(float *z, const float *x, int64_t n, int64_t radius) {
-    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = x[i - radius];
-    for (int64_t d = 1 - radius; d <= radius; d++) {
-        NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] += x[i + d];
+/* z[i] = add + factor * the sum of x[i - radius] to x[i + radius]. */
+INLINE void sum_window(float *z, const float *x, int64_t n, int64_t radius, float factor, float add) {
+    enum { BLOCK = 64 }; /* sums that stay in registers */
+    int64_t i = 0;
+    for (; i + BLOCK <= n; i += BLOCK) {
+        float sum[BLOCK];
+        for (int j = 0; j < BLOCK; j++) sum[j] = x[i + j - radius];
+        for (int64_t d = 1 - radius; d <= radius; d++)
+            for (int j = 0; j < BLOCK; j++) sum[j] += x[i + j + d];
+        for (int j = 0; j < BLOCK; j++) z[i + j] = add + factor * sum[j];
     }
-}
-INLINE void affine_row(float *z, int64_t n, float factor, float add) {
-    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = add + factor * z[i];
+    for (; i < n; i++) {
+        float sum = x[i - radius];
+        for (int64_t d = 1 - radius; d <= radius; d++) sum += x[i + d];
+        z[i] = add + factor * sum;
+    }
 }
 INLINE void root_row(float *z, const float *x, int64_t n) {
     NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = 1 / sqrtf(x[i]);
@@ -105,8 +112,8 @@ INLINE void multiply_row(float *z, const float *x, const float *y, int64_t n) {
     NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = x[i] * y[i];
 }
 CPU_LOOP(squares, (float *z, const float *x, int64_t n), (z, x, n), square_row(z, x, n))
-CPU_LOOP(window_sums, (float *z, const float *x, int64_t n, int64_t radius), (z, x, n, radius), sum_window(z, x, n, radius))
-CPU_LOOP(affine, (float *z, int64_t n, float factor, float add), (z, n, factor, add), affine_row(z, n, factor, add))
+CPU_LOOP(window_sums, (float *z, const float *x, int64_t n, int64_t radius, float factor, float add), (z, x, n, radius, factor, add),
+         sum_window(z, x, n, radius, factor, add))
 CPU_LOOP(roots, (float *z, const float *x, int64_t n), (z, x, n), root_row(z, x, n))
 CPU_LOOP(inverses, (float *z, const float *x, int64_t n), (z, x, n), invert_row(z, x, n))
 CPU_LOOP(products, (float *z, const float *x, const float *y, int64_t n), (z, x, y, n), multiply_row(z, x, y, n))
@@ -128,8 +135,7 @@ static void find_norms(const LrnJob *job, LrnRoom *r, int64_t count) {
     const LrnState *st = job->st;
     int64_t n = count * r->width;
     squares(r->sum, r->x, n + 2 * r->radius);
-    window_sums(r->norm + r->radius, r->sum + r->radius, n, r->radius);
-    affine(r->norm + r->radius, n, st->alpha, st->bias);
+    window_sums(r->norm + r->radius, r->sum + r->radius, n, r->radius, st->alpha, st->bias);
     const float *norm = r->norm + r->radius;
     float *scale = r->scale + r->radius;
     if (st->beta == 0.5f) {
@@ -174,7 +180,7 @@ static void lrn_grad_pixels(void *arg, int64_t begin, int64_t end) {
             int64_t row = r.radius + i * r.width, at = (p + i) * job->channels;
             for (int64_t c = 0; c < job->channels; c++) r.ratio[row + c] = get(job, job->dy, at + c) * get(job, job->y, at + c) / r.norm[row + c];
         }
-        window_sums(r.sum + r.radius, r.ratio + r.radius, count * r.width, r.radius);
+        window_sums(r.sum + r.radius, r.ratio + r.radius, count * r.width, r.radius, 1, 0);
         for (int64_t i = 0; i < count; i++) {
             int64_t row = r.radius + i * r.width, at = (p + i) * job->channels;
             for (int64_t c = 0; c < job->channels; c++)

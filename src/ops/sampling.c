@@ -143,23 +143,52 @@ Error *sampling_class_count(KernelContext *k, int64_t *samples) {
     return NULL;
 }
 
-/* Rows one after the other from one stream. */
+typedef struct ClassJob {
+    const Tensor *logits, *out;
+    Philox p;
+    int64_t rows, classes, samples, parts;
+    double *row;    /* of each part: `classes` numbers */
+    int64_t *drawn; /* `samples` */
+} ClassJob;
+
+/* All rows take their numbers from one stream, one row after the other. */
+static PhiloxStream stream_at(Philox p, uint64_t number) {
+    philox_skip(&p, number / 4);
+    PhiloxStream s = philox_stream(p);
+    for (uint64_t i = 0; i < number % 4; i++) philox_stream_next(&s);
+    return s;
+}
+
+static void draw_parts(void *arg, int64_t begin, int64_t end) {
+    const ClassJob *job = arg;
+    for (int64_t part = begin; part < end; part++) {
+        const int64_t first = part * job->rows / job->parts, last = (part + 1) * job->rows / job->parts;
+        double *row = job->row + part * job->classes;
+        int64_t *drawn = job->drawn + part * job->samples;
+        PhiloxStream s = stream_at(job->p, 2 * (uint64_t)job->samples * (uint64_t)first);
+        for (int64_t r = first; r < last; r++) {
+            for (int64_t c = 0; c < job->classes; c++) row[c] = sampling_number(job->logits, r * job->classes + c);
+            random_classes(&s, row, job->classes, job->samples, drawn);
+            for (int64_t i = 0; i < job->samples; i++) index_put(job->out, r * job->samples + i, drawn[i]);
+        }
+    }
+}
+
 Error *sampling_classes(KernelContext *k, int64_t samples, Philox p) {
-    const Tensor *logits = k->in[0];
-    int64_t rows = logits->shape.dims[0], classes = logits->shape.dims[1];
-    Shape shape = shape_matrix(rows, samples), drawn_shape = shape_vector(samples),
-          scratch_shape = shape_matrix(2, classes);
+    const int64_t rows = k->in[0]->shape.dims[0], classes = k->in[0]->shape.dims[1];
+    Shape shape = shape_matrix(rows, samples);
     Tensor *out = kernel_output(k, 0, &shape);
     if (!out || out->count == 0) return NULL;
-    Tensor *scratch = kernel_scratch(k, DT_DOUBLE, &scratch_shape), *drawn = kernel_scratch(k, DT_INT64, &drawn_shape);
-    PhiloxStream s = philox_stream(p);
-    for (int64_t r = 0; scratch && drawn && r < rows; r++) {
-        double *row = tensor_f64(scratch);
-        for (int64_t c = 0; c < classes; c++) row[c] = sampling_number(logits, r * classes + c);
-        random_classes(&s, row, classes, row + classes, samples, tensor_i64(drawn));
-        for (int64_t i = 0; i < samples; i++) index_put(out, r * samples + i, tensor_i64(drawn)[i]);
+    ClassJob job = {.logits = k->in[0], .out = out, .p = p, .rows = rows, .classes = classes, .samples = samples};
+    job.parts = (classes + samples) * rows < 4096 ? 1 : rows < 8 ? rows : 8;
+    Shape row_shape = shape_matrix(job.parts, classes), drawn_shape = shape_matrix(job.parts, samples);
+    Tensor *row = kernel_scratch(k, DT_DOUBLE, &row_shape), *drawn = row ? kernel_scratch(k, DT_INT64, &drawn_shape) : NULL;
+    if (drawn) {
+        job.row = tensor_f64(row);
+        job.drawn = tensor_i64(drawn);
+        threadpool_parallel_for(k->pool, job.parts, 1, draw_parts, &job);
     }
-    tensor_unref(scratch);
+    tensor_unref(row);
     tensor_unref(drawn);
     return NULL;
 }

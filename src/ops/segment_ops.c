@@ -203,7 +203,11 @@ static void fold_segments(void *arg, int64_t begin, int64_t end) {
         int64_t id = index_at(s->ids, i), first = i;
         char *to = job->out + (size_t)id * s->row_bytes;
         copy_elements(job->element, to, row_at(s, i), s->width);
-        for (i++; i < s->rows && index_at(s->ids, i) == id; i++) job->fold(to, row_at(s, i), s->width);
+        for (i++; i < s->rows && index_at(s->ids, i) == id;) i++;
+        if (job->fold == job->math->add && !s->indices && job->math->add_rows)
+            job->math->add_rows(to, row_at(s, first + 1), i - first - 1, s->width);
+        else
+            for (int64_t row = first + 1; row < i; row++) job->fold(to, row_at(s, row), s->width);
         double by = divisor(job->kind, i - first);
         if (by != 1) job->math->divide(to, by, s->width);
     }

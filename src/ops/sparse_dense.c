@@ -61,6 +61,64 @@ static Error *check_to_dense(const Tensor *indices, const Tensor *shape, const T
     return NULL;
 }
 
+static Error *place_outside(const SparseView *v) {
+    return error_invalid("Indices are not valid (out of bounds).  Shape: %s", shape_text(&v->shape).text);
+}
+
+/* Values of one word at places of a matrix, or vector: count x depth indices, which are looked at all the same. */
+typedef struct WordsJob {
+    const void *indices;
+    const uint32_t *values;
+    int64_t value_step, rows, columns; /* step: 0 or 1 */
+    bool wide, is_matrix;
+    uint32_t *out;
+} WordsJob;
+
+static inline __attribute__((always_inline)) bool put_words_of(const WordsJob *job, int64_t count, bool wide, bool is_matrix) {
+    const int64_t *wide_at = job->indices;
+    const int32_t *at = job->indices;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t e = is_matrix ? 2 * i : i;
+        const uint64_t row = is_matrix ? (uint64_t)(wide ? wide_at[e] : at[e]) : 0, column = (uint64_t)(wide ? wide_at[e + is_matrix] : at[e + is_matrix]);
+        if (row >= (uint64_t)job->rows || column >= (uint64_t)job->columns) return false;
+        job->out[row * (uint64_t)job->columns + column] = job->values[i * job->value_step];
+    }
+    return true;
+}
+
+static bool put_words(const WordsJob *job, int64_t count) {
+    if (job->wide) return job->is_matrix ? put_words_of(job, count, true, true) : put_words_of(job, count, true, false);
+    return job->is_matrix ? put_words_of(job, count, false, true) : put_words_of(job, count, false, false);
+}
+
+static Error *put_values(const SparseView *v, const Tensor *values, Tensor *out) {
+    const ElementKind kind = element_kind(out->dtype);
+    const Tensor *indices = v->indices_tensor;
+    const int rank = v->shape.rank;
+    const int64_t step = values->shape.rank ? 1 : 0;
+    if (!kind.copy && kind.size == sizeof(uint32_t) && (rank == 1 || rank == 2)) {
+        WordsJob job = {.indices = indices->data,
+                        .values = values->data,
+                        .value_step = step,
+                        .rows = rank == 2 ? v->shape.dims[0] : 1,
+                        .columns = v->shape.dims[rank - 1],
+                        .wide = indices->dtype == DT_INT64,
+                        .is_matrix = rank == 2,
+                        .out = out->data};
+        return put_words(&job, v->nnz) ? NULL : place_outside(v);
+    }
+    for (int64_t i = 0; i < v->nnz; i++) {
+        int64_t flat = 0;
+        for (int d = 0; d < rank; d++) {
+            int64_t at = index_at(indices, i * rank + d);
+            if (at < 0 || at >= v->shape.dims[d]) return place_outside(v);
+            flat = flat * v->shape.dims[d] + at;
+        }
+        copy_elements(kind, element_to(out, flat), element_at(values, i * step), 1);
+    }
+    return NULL;
+}
+
 static Error *run_to_dense(KernelContext *k) {
     const Tensor *indices = k->in[0], *values = k->in[2], *fallback = k->in[3];
     int64_t count = 0, depth = 0;
@@ -77,21 +135,7 @@ static Error *run_to_dense(KernelContext *k) {
     if (!out) return NULL;
     ElementKind kind = element_kind(out->dtype);
     copy_fill(k->pool, kind, out->data, fallback->data, out->count);
-    const bool wide = indices->dtype == DT_INT64, words = !kind.copy && kind.size == sizeof(uint32_t);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t flat = 0;
-        for (int64_t d = 0; d < depth; d++) {
-            int64_t at = wide ? tensor_i64(indices)[i * depth + d] : tensor_i32(indices)[i * depth + d];
-            if (at < 0 || at >= v.shape.dims[d])
-                return error_invalid("Indices are not valid (out of bounds).  Shape: %s", shape_text(&v.shape).text);
-            flat = flat * v.shape.dims[d] + at;
-        }
-        if (words)
-            ((uint32_t *)out->data)[flat] = ((const uint32_t *)values->data)[values->shape.rank ? i : 0];
-        else
-            copy_elements(kind, element_to(out, flat), element_at(values, values->shape.rank ? i : 0), 1);
-    }
-    return NULL;
+    return put_values(&v, values, out);
 }
 
 /* ---- SparseTensorDenseAdd ---- */

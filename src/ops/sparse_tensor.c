@@ -1,4 +1,4 @@
-/* sparse_tensor.c: how sparse tensors are checked and ordered. */
+/* sparse_tensor.c: how sparse tensors are checked. */
 #include "ops/sparse_tensor.h"
 
 #include <stdio.h>
@@ -187,50 +187,6 @@ Error *sparse_shape_count(const Shape *s, int64_t *out) {
     }
     *out = empty ? 0 : n;
     return NULL;
-}
-
-/* ---- Order ---- */
-
-typedef struct RowOrder {
-    const int64_t *indices;
-    int rank, column_count;
-    const int *columns;
-} RowOrder;
-
-static bool comes_after(const RowOrder *o, int64_t a, int64_t b) {
-    const int64_t *x = o->indices + a * o->rank, *y = o->indices + b * o->rank;
-    for (int c = 0; c < o->column_count; c++) {
-        int d = o->columns ? o->columns[c] : c;
-        if (x[d] != y[d]) return x[d] > y[d];
-    }
-    return false;
-}
-
-/* Merges bottom up: stable, and one pass when the rows are sorted already. */
-int64_t *sparse_order(const int64_t *indices, int64_t nnz, int rank, const int *columns, int column_count) {
-    RowOrder o = {indices, rank, columns ? column_count : rank, columns};
-    int64_t *at = xmalloc((size_t)(nnz + 1) * sizeof *at);
-    bool sorted = true;
-    for (int64_t i = 0; i < nnz; i++) {
-        at[i] = i;
-        sorted = sorted && (i == 0 || !comes_after(&o, i - 1, i));
-    }
-    if (sorted) return at;
-    int64_t *to = xmalloc((size_t)(nnz + 1) * sizeof *to);
-    for (int64_t width = 1; width < nnz; width *= 2) {
-        for (int64_t from = 0; from < nnz; from += 2 * width) {
-            int64_t mid = from + width < nnz ? from + width : nnz, end = mid + width < nnz ? mid + width : nnz;
-            for (int64_t i = from, j = mid, n = from; n < end; n++) {
-                bool second = i == mid || (j < end && comes_after(&o, at[i], at[j]));
-                to[n] = second ? at[j++] : at[i++];
-            }
-        }
-        int64_t *swap = at;
-        at = to;
-        to = swap;
-    }
-    free(to);
-    return at;
 }
 
 void sparse_put_shape(Tensor *to, const Shape *shape) {

@@ -156,17 +156,19 @@ static Error *run_reduce_join(KernelContext *k) {
 
 /* ---- Split ---- */
 
+typedef struct Piece {
+    Str text;
+    int64_t row;
+} Piece;
+
 typedef struct Pieces {
-    Str *items;
-    int64_t *rows;
-    size_t count, capacity, row_capacity;
+    Piece *items;
+    size_t count, capacity;
 } Pieces;
 
 static void add_piece(Pieces *p, Str s, int64_t row) {
-    p->items = vec_reserve(p->items, &p->capacity, p->count + 1, sizeof *p->items);
-    p->rows = vec_reserve(p->rows, &p->row_capacity, p->count + 1, sizeof *p->rows);
-    p->items[p->count] = s;
-    p->rows[p->count++] = row;
+    if (p->count == p->capacity) p->items = vec_reserve(p->items, &p->capacity, p->count + 1, sizeof *p->items);
+    p->items[p->count++] = (Piece){s, row};
 }
 
 /* Sparse [rows, most pieces in a row]: indices, values, shape. */
@@ -177,17 +179,16 @@ static Error *set_pieces(KernelContext *k, Pieces *p, int64_t rows) {
     if (indices && values && shape) {
         int64_t column = 0, widest = 0;
         for (size_t i = 0; i < p->count; i++) {
-            column = i && p->rows[i] == p->rows[i - 1] ? column + 1 : 0;
+            column = i && p->items[i].row == p->items[i - 1].row ? column + 1 : 0;
             widest = column + 1 > widest ? column + 1 : widest;
-            tensor_i64(indices)[2 * i] = p->rows[i];
+            tensor_i64(indices)[2 * i] = p->items[i].row;
             tensor_i64(indices)[2 * i + 1] = column;
-            tstring_set(&tensor_str(values)[i], p->items[i]);
+            tstring_set(&tensor_str(values)[i], p->items[i].text);
         }
         tensor_i64(shape)[0] = rows;
         tensor_i64(shape)[1] = widest;
     }
     free(p->items);
-    free(p->rows);
     return NULL;
 }
 
@@ -201,6 +202,16 @@ static Error *check_split(KernelContext *k, const char *separator) {
 
 static Error *init_split(const Node *node, void *state) {
     return node_attr_bool(node, "skip_empty", state);
+}
+
+/* The first character from `from` on that separates; the end of s when there is none. */
+static size_t next_separator(Str s, size_t from, Str delimiter) {
+    if (delimiter.len == 1) {
+        const char *hit = memchr(s.ptr + from, delimiter.ptr[0], s.len - from);
+        return hit ? (size_t)(hit - s.ptr) : s.len;
+    }
+    while (from < s.len && !memchr(delimiter.ptr, s.ptr[from], delimiter.len)) from++;
+    return from;
 }
 
 /* Any character of the delimiter separates; without one every character is a piece. */
@@ -217,10 +228,10 @@ static Error *run_split(KernelContext *k) {
             for (size_t i = 0; i < s.len; i++) add_piece(&p, str_slice(s, i, i + 1), row);
             continue;
         }
-        for (size_t i = 0; s.len && i <= s.len; i++) { /* an empty string has no pieces */
-            if (i < s.len && !memchr(delimiter.ptr, s.ptr[i], delimiter.len)) continue;
-            if (i > from || !skip_empty) add_piece(&p, str_slice(s, from, i), row);
-            from = i + 1;
+        while (s.len && from <= s.len) { /* an empty string has no pieces */
+            const size_t to = next_separator(s, from, delimiter);
+            if (to > from || !skip_empty) add_piece(&p, str_slice(s, from, to), row);
+            from = to + 1;
         }
     }
     return set_pieces(k, &p, k->in[0]->count);
