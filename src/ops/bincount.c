@@ -69,8 +69,12 @@ static inline int64_t bin_of(const BinRow *r, int64_t i) {
 #undef NAME
 #undef SUM
 
-static Error *count_row(const Tensor *values, int64_t from, int64_t n, const Tensor *weights, bool binary, int64_t bins,
-                        size_t size, char *out) {
+static Error *negative_value(void) {
+    return error_invalid("Input arr must be non-negative!");
+}
+
+/* false: one is negative. */
+static bool count_row(const Tensor *values, int64_t from, int64_t n, const Tensor *weights, bool binary, int64_t bins, size_t size, char *out) {
     BinRow r = {.count = n, .bins = bins, .binary = binary, .out = out};
     if (values->dtype == DT_INT64)
         r.wide = tensor_i64(values) + from;
@@ -81,7 +85,45 @@ static Error *count_row(const Tensor *values, int64_t from, int64_t n, const Ten
                                     : weights->dtype == DT_INT64 ? count_i64
                                     : weights->dtype == DT_FLOAT ? count_f32
                                                                  : count_f64;
-    return count(&r) ? NULL : error_invalid("Input arr must be non-negative!");
+    return count(&r);
+}
+
+/* ---- One long row of integers, in parts that have bins of their own ---- */
+
+enum { PARTS = 8, LONG_ROW = 1 << 16 };
+
+typedef struct PartsJob {
+    const Tensor *values, *weights;
+    int64_t bins;
+    size_t size;
+    char *counts; /* of each part */
+    _Atomic bool is_negative;
+} PartsJob;
+
+static void count_parts(void *arg, int64_t begin, int64_t end) {
+    PartsJob *job = arg;
+    for (int64_t part = begin; part < end; part++) {
+        const int64_t n = job->values->count, from = part * n / PARTS;
+        char *counts = job->counts + (size_t)(part * job->bins) * job->size;
+        if (!count_row(job->values, from, (part + 1) * n / PARTS - from, job->weights, false, job->bins, job->size, counts)) job->is_negative = true;
+    }
+}
+
+static bool is_long(const Tensor *values, const Tensor *weights, int64_t bins) {
+    const bool any_order = weights->dtype == DT_INT32 || weights->dtype == DT_INT64;
+    return any_order && values->count >= LONG_ROW && bins <= values->count / (4 * PARTS);
+}
+
+static Error *count_long(KernelContext *k, const Tensor *values, const Tensor *weights, int64_t bins, Tensor *out) {
+    Shape shape = shape_matrix(PARTS, bins);
+    Tensor *counts = kernel_scratch(k, out->dtype, &shape);
+    if (!counts) return NULL;
+    memset(counts->data, 0, tensor_bytes(counts));
+    PartsJob job = {.values = values, .weights = weights, .bins = bins, .size = dtype_size(out->dtype), .counts = counts->data};
+    threadpool_parallel_for(k->pool, PARTS, 1, count_parts, &job);
+    for (int part = 0; part < PARTS; part++) row_math(out->dtype)->add(out->data, job.counts + (size_t)(part * bins) * job.size, bins);
+    tensor_unref(counts);
+    return job.is_negative ? negative_value() : NULL;
 }
 
 static Error *bincount(KernelContext *k, bool binary, bool rows_allowed) {
@@ -107,10 +149,9 @@ static Error *bincount(KernelContext *k, bool binary, bool rows_allowed) {
     memset(out->data, 0, tensor_bytes(out));
     size_t size = dtype_size(out->dtype);
     int64_t rows = matrix ? shape.dims[0] : 1, width = rows > 0 ? values->count / rows : 0;
+    if (rows == 1 && !binary && is_long(values, weights, bins)) return count_long(k, values, weights, bins, out);
     for (int64_t r = 0; r < rows; r++) {
-        Error *err = count_row(values, r * width, width, weights, binary, bins, size,
-                               (char *)out->data + (size_t)(r * bins) * size);
-        if (err) return err;
+        if (!count_row(values, r * width, width, weights, binary, bins, size, (char *)out->data + (size_t)(r * bins) * size)) return negative_value();
     }
     return NULL;
 }
@@ -203,7 +244,7 @@ static Error *run_sparse_bincount(KernelContext *k) {
     size_t row_bytes = matrix ? (size_t)bins * dtype_size(out->dtype) : 0;
     for (int64_t i = 0; i < s.nnz; i++) {
         int64_t bin = index_at(values, i);
-        if (!matrix && bin < 0) return error_invalid("Input arr must be non-negative!");
+        if (!matrix && bin < 0) return negative_value();
         if (bin < 0 || bin >= bins) continue;
         count_value((char *)out->data + row_bytes * (size_t)s.indices[i * s.shape.rank], bin, weights, i, binary, math);
     }
