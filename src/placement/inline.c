@@ -9,9 +9,18 @@
 
 enum { MAX_NODES = 1000000, MAX_BODIES = 100000 };
 
-static Str merged_device(Lowerer *l, Str own, Str callers) {
+/* Whether the nodes of a body have a say in where they run: in branches, loops and PartitionedCalls. Other bodies run where their call does. */
+static bool may_span_devices(const Lowerer *l, const Node *caller) {
+    Str value;
+    bool says = false;
+    if (node_attr(caller, "_lower_as_multi_device_function", &value) && attr_bool(value, &says)) return says;
+    return !node_is(caller, "SymbolicGradient") && !node_is(caller, "RemoteCall") && !function_find(l->lib, caller->op);
+}
+
+static Str device_of_copy(Lowerer *l, Str own, const Node *caller) {
     DeviceName a, b;
-    if (!own.len) return callers;
+    Str callers = caller->device;
+    if (!own.len || !may_span_devices(l, caller)) return callers;
     Error *err = device_name_parse(own, &a);
     if (!err) err = device_name_parse(callers, &b);
     bool ok = !err;
@@ -29,7 +38,7 @@ static Error *copy_body_node(Lowerer *l, const Node *n, const Node *caller, Str 
     Graph *g = l->g;
     Node *copy;
     Str name = graph_unique_name(g, arena_printf(g->arena, "%.*s/%.*s", STR_ARG(prefix), STR_ARG(n->name)));
-    Error *err = graph_add_node(g, name, n->op, merged_device(l, n->device, caller->device), &copy);
+    Error *err = graph_add_node(g, name, n->op, device_of_copy(l, n->device, caller), &copy);
     if (err) return err;
     for (int i = 0; i < n->attr_count; i++) {
         if (str_is(n->attrs[i].name, "_class")) continue; /* groups name nodes of the body; renaming them is not worth it */

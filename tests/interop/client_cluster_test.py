@@ -5,6 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 from tensorflow.python.framework import function
 from tensorflow.python.ops import functional_ops
+from tensorflow.python.ops import gen_functional_ops
 from tensorflow.python.ops import gen_resource_variable_ops
 
 import training
@@ -109,6 +110,27 @@ def test_remote_calls(both):
         p.run(v.read_value())
 
     both(program, texts=True)
+
+
+def test_the_body_of_a_function_runs_where_its_call_does(both):
+    """Whatever its nodes say of devices."""
+    def program(p):
+        def body(x):
+            with tf.device("/device:GPU:3"):
+                return x * x
+
+        x = tf.placeholder_with_default(3.0, [])
+        square = function.Defun(tf.float32, func_name="square_of_another_device")(body)
+        twice = function.Defun(tf.float32, func_name="square_of_a_square")(lambda y: square(square(y)))
+        with on("worker", 1):
+            y = square(x)
+            fetches = [y, twice(x), tf.gradients(y, x), functional_ops.remote_call("/cpu:0", [x], [tf.float32], square)]
+            fetches += [tf.cond(x > 1.0, lambda: square(x), lambda: x), tf.map_fn(square, tf.constant([1.0, 2.0]))]
+            fetches += [gen_functional_ops.partitioned_call([x], [tf.float32], f=twice)]
+        p.run(fetches)
+
+    for mode in ("v1", "v2"):
+        both(program, mode=mode)
 
 
 def test_a_remote_call_to_a_target_known_only_at_run_time(both):

@@ -480,6 +480,24 @@ static void functions_in_functions_are_lowered(void **state) {
 }
 
 /* Factorial(n) = n < 2 ? 1 : n * Factorial(n - 1), by a function that calls itself in a branch. */
+static void only_a_body_of_several_devices_says_where_its_nodes_run(void **state) {
+    (void)state;
+    for (int partitioned = 0; partitioned < 2; partitioned++) {
+        GraphBuilder b = {0}, body = {.node_field = 3, .device = "/device:GPU:3"};
+        gb_op(&body, "y", "Square", "x", DT_FLOAT);
+        gb_function(&b, "F", "x: float", "z: float", "z=y:y:0", &body);
+        b.device = "/job:worker/device:CPU:0";
+        gb_f32(&b, "x", 3);
+        if (partitioned) gb_call(&b, "call", "F", "x", 1);
+        else gb_node(&b, "call", "F", "x");
+        Graph *g = import(&b), *lowered = NULL;
+        expect_ok(graph_lower(g, &lowered));
+        expect_str(find_op(lowered, "Square")->device, partitioned ? "/job:worker/device:GPU:3" : "/job:worker/device:CPU:0");
+        graph_free(lowered);
+        drop(g);
+    }
+}
+
 static void a_function_that_calls_itself_ends(void **state) {
     (void)state;
     for (int lower = 0; lower < 2; lower++) {
@@ -561,7 +579,8 @@ int main(void) {
         cmocka_unit_test(a_reference_is_never_shared_and_read_late), cmocka_unit_test(strings_travel_by_host),
         cmocka_unit_test(floats_may_travel_shortened), cmocka_unit_test(a_loop_over_two_tasks_gets_a_control_loop),
         cmocka_unit_test(calls_branches_and_loops_give_the_same_lowered_or_not), cmocka_unit_test(cases_choose_their_branch),
-        cmocka_unit_test(functions_in_functions_are_lowered), cmocka_unit_test(a_function_that_calls_itself_ends),
+        cmocka_unit_test(functions_in_functions_are_lowered), cmocka_unit_test(only_a_body_of_several_devices_says_where_its_nodes_run),
+        cmocka_unit_test(a_function_that_calls_itself_ends),
         cmocka_unit_test(effects_of_a_branch_run_only_there), cmocka_unit_test(calls_that_make_no_sense_fail_when_they_are_run),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
