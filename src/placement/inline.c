@@ -102,11 +102,12 @@ typedef struct Call {
     Str prefix;
     const Output *args;
     Node *gate;
+    bool whole; /* all that has an effect must run, not only what the function says */
 } Call;
 
-static bool must_run(const FunctionBody *body, const Node *n) {
-    bool must = node_is_stateful(n);
-    for (int j = 0; !must && j < body->control_ret_count; j++) must = body->control_rets[j] == n;
+static bool must_run(const Call *c, const Node *n) {
+    bool must = c->whole && node_is_stateful(n);
+    for (int j = 0; !must && j < c->body->control_ret_count; j++) must = c->body->control_rets[j] == n;
     return must;
 }
 
@@ -172,7 +173,7 @@ static Error *join_effects(Lowerer *l, const Call *c, Node **out) {
     r.triggers = xcalloc((size_t)r.frames.frame_count, sizeof *r.triggers);
     for (int i = 0; !err && i < g->node_count; i++) {
         Node *ran = NULL;
-        if (!c->copies[i] || !must_run(c->body, g->nodes[i])) continue;
+        if (!c->copies[i] || !must_run(c, g->nodes[i])) continue;
         if (!r.all) err = begin_effects(l, c, &r);
         if (!err) err = ran_in(l, c, &r, r.frames.node_frame[g->nodes[i]->id], &ran);
         if (!err) node_add_control(l->g, ran, c->copies[i]);
@@ -225,7 +226,7 @@ Error *lowerer_inline(Lowerer *l, Node *caller, Str function, Str prefix, const 
         if (is_arg) error_free(node_attr_int(ret.node, "index", &index));
         out->rets[i] = is_arg ? args[index] : (Output){copy_of(copies, ret.node), ret.index};
     }
-    err = join_effects(l, &(Call){caller, body, copies, prefix, args, gate}, &out->effects);
+    err = join_effects(l, &(Call){caller, body, copies, prefix, args, gate, lowerer_runs_whole(caller)}, &out->effects);
 out:
     free(copies);
     function_body_free(body);

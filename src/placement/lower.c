@@ -1,7 +1,7 @@
 /* lower.c: If, Case, While and calls as graphs without functions.
 
    Every lowered node stays in the graph under its name, turned into an IdentityN of its results (or a NoOp), so that it can be fetched and waited
-   for; its consumers take the results themselves, so that a step needs only what it uses. New nodes are named NAME/...; bodies may hold further functional nodes, which are lowered in turn. */
+   for; its consumers take the results themselves, so that a step needs only what it uses, unless all that has an effect must run before. New nodes are named NAME/...; bodies may hold further functional nodes, which are lowered in turn. */
 #include "placement/lower.h"
 
 #include <stdlib.h>
@@ -46,7 +46,9 @@ static Error *lower_call(Lowerer *l, Node *n, int skip, Node *enclosing, int dep
     Node *start = gate ? gate : enclosing;
     if (!err && !start && l->has_switches) err = gate_of_arguments(l, n, &start);
     if (!err) err = lowerer_inline(l, n, function, n->name, args + skip, n->input_count - skip, start, depth, &body);
-    return err ? err : lowerer_become_results(l, n, body.rets, body.ret_count, body.effects ? body.effects : gate);
+    if (err) return err;
+    bool whole = body.effects && lowerer_runs_whole(n);
+    return (whole ? lowerer_become_results : lowerer_replace)(l, n, body.rets, body.ret_count, body.effects ? body.effects : gate);
 }
 
 static Error *lower_remote_call(Lowerer *l, Node *n, Node *enclosing, int depth) {

@@ -37,6 +37,10 @@ Functional lowerer_kind(const Lowerer *l, const Node *n) {
     return l->lib && function_find(l->lib, n->op) ? CALL : NOT_FUNCTIONAL;
 }
 
+bool lowerer_runs_whole(const Node *n) {
+    return !wants_lowering(n) && !node_is(n, "PartitionedCall") && !node_is(n, "StatefulPartitionedCall");
+}
+
 static bool is_switch(const Node *n) {
     return node_is(n, "Switch") || node_is(n, "RefSwitch") || node_is(n, "Enter") || node_is(n, "RefEnter");
 }
@@ -95,9 +99,14 @@ Error *lowerer_become_results(Lowerer *l, Node *n, const Output *results, int co
     if (count) node_add_attr(l->g, n, STR("T"), attr_make_types(l->g->arena, types, count));
     node_set_inputs(l->g, n, results, count);
     if (before) node_add_control(l->g, n, before);
+    return node_resolve(l->g, n);
+}
+
+Error *lowerer_replace(Lowerer *l, Node *n, const Output *results, int count, Node *before) {
+    Error *err = lowerer_become_results(l, n, results, count, before);
     l->replaced = vec_reserve(l->replaced, &l->replaced_capacity, l->replaced_count + 1, sizeof *l->replaced);
     l->replaced[l->replaced_count++] = (struct Replaced){n, n->inputs};
-    return node_resolve(l->g, n);
+    return err;
 }
 
 void lowerer_bypass_replaced(Lowerer *l) {

@@ -553,3 +553,52 @@ def test_a_function_that_does_not_fit_fails_only_the_steps_that_call_it(p):
     call(asks, 1.0, Tout=[tf.float32])  # no task can answer it, nor has it to
     for fetch in (good, *calls, good + 1):
         p.run(fetch)
+
+
+@program("v1", "v2")
+def test_effects_that_no_result_needs(p):
+    """A call by name runs them whenever a result of it is used; what is lowered runs only those that its functions ask for."""
+    v = tf.Variable(0.0, use_resource=True)
+    p.init()
+    taken = tf.placeholder_with_default(True, [])
+
+    def count(handle, x):
+        tf.raw_ops.AssignAddVariableOp(resource=handle, value=1.0)
+        return x + 1.0
+
+    def define(name, body, *types, **more):
+        return function.Defun(*types, func_name=name, **more)(body)
+
+    on_handle = tf.resource, tf.float32
+    counted, kept = define("Counted", count, *on_handle), define("Kept", count, *on_handle, noinline=True)
+    other, below = define("Other", lambda handle, x: x - 1.0, *on_handle), define("Below", lambda handle, x: x < 3.0, *on_handle)
+    again = define("Again", lambda handle, x: (handle, count(handle, x)), *on_handle)
+    asks = define("Asks", lambda handle, x: counted(handle, x) * 3.0, *on_handle)
+    checked = define("Checked", lambda x: (tf.Assert(x > 0.0, [x]), x * 2.0)[1], tf.float32)
+
+    def lowered(outputs):
+        outputs[0].op._set_attr("_lower_using_switch_merge", tf.AttrValue(b=True))
+        return outputs[-1]
+
+    def branches(**more):
+        return dict(input=[v.handle, 1.0], Tout=[tf.float32], **more)
+
+    def loop(lower):
+        return lower(tf.raw_ops.While(input=[v.handle, 0.0], cond=below, body=again))
+
+    def last(outputs):
+        return outputs[-1]
+
+    results = [counted(v.handle, 1.0), kept(v.handle, 1.0), tf.cond(taken, lambda: counted(v.handle, 1.0), lambda: 2.0),
+               functional_ops.remote_call("/cpu:0", [v.handle, 1.0], [tf.float32], counted)[0],
+               tf.while_loop(lambda x: x < 3.0, lambda x: count(v.handle, x), [0.0])]
+    results += [call(args=[v.handle, 1.0], Tout=[tf.float32], f=f)[0] for call in (tf.raw_ops.PartitionedCall, tf.raw_ops.StatefulPartitionedCall) for f in (counted, asks)]
+    results += [loop(last), loop(lowered)]
+    for lower in (last, lowered):
+        results.append(lower(tf.raw_ops.If(cond=taken, then_branch=counted, else_branch=other, **branches())))
+        results.append(lower(tf.raw_ops.Case(branch_index=tf.placeholder_with_default(0, []), branches=[counted, other], **branches())))
+    for result in results:
+        for fetch in (result, result * 2.0):
+            p.run(fetch)
+            p.run(v.read_value())
+    p.run(checked(-1.0) + 1.0)
