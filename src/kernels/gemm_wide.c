@@ -1,4 +1,4 @@
-/* gemm_wide.c: products of doubles and of complex numbers, for which oneDNN has none. */
+/* gemm_wide.c: products of doubles, of complex numbers and of integers, for which oneDNN has none. */
 #include <complex.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,66 +7,91 @@
 #include "kernels/cpu.h"
 #include "kernels/gemm.h"
 
-enum { GEMM_TILE_M = 64, GEMM_TILE_N = 64, GEMM_TILE_K = 128 };
-enum { GEMM_WORK = 1 << 20, GEMM_SMALL = 1 << 12 }; /* products that pay for another thread; for tiles */
+enum { TILE_ROWS = 8, BLOCK_ROWS = 64, BLOCK_DEPTH = 128, BLOCK_BYTES = 1 << 18 }; /* a block of b stays in the second cache, a panel of it in the first */
+enum { GEMM_WORK = 1 << 20, GEMM_SMALL = 1 << 12 };                               /* products that pay for another thread; for tiles */
 
-#define T float
-#define LANES 16
-#define NAME(f) CPU(f##_f32)
-#include "kernels/gemm_wide_levels.inc"
-#undef T
-#undef LANES
-#undef NAME
-#define T double
-#define LANES 8
-#define NAME(f) CPU(f##_f64)
-#include "kernels/gemm_wide_levels.inc"
-#undef T
-#undef LANES
-#undef NAME
+typedef enum TileUse { TILE_SET, TILE_ADDS, TILE_SUBTRACTS } TileUse; /* what becomes of a tile of c */
+
+/* Rows that one loop sums, in two vectors each: as many as there are registers. */
+enum { rows_at_once_plain = 4, rows_at_once_avx2 = 4, rows_at_once_avx512 = TILE_ROWS };
+enum { vector_bytes_plain = 16, vector_bytes_avx2 = 32, vector_bytes_avx512 = 64 };
+
+/* Rows or columns begin to end of the product go to one thread. */
+static void gemm_share(const Gemm *g, ThreadPool *pool, RangeFn *rows, RangeFn *columns) {
+    bool by_columns = g->n > g->m;
+    int64_t count = by_columns ? g->n : g->m, products = (by_columns ? g->m : g->n) * g->k;
+    /* One piece for each thread, since every piece unpacks the other matrix anew; whole tiles. */
+    int64_t threads = pool ? threadpool_size(pool) : 1, share = (count + threads - 1) / threads;
+    int64_t grain = GEMM_WORK / (products > 0 ? products : 1) + 1;
+    if (share < grain) share = grain;
+    threadpool_parallel_for(pool, count, (share + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_ROWS, by_columns ? columns : rows, (void *)g);
+}
+
+#define AT_LEVEL(f) CPU(f) /* whose argument may be a macro */
+enum { WIDTH_BYTES = 128 };
+#define WIDTH (WIDTH_BYTES / (int64_t)sizeof(T)) /* of a panel of b */
+#define CPU_BODY "kernels/gemm_wide.inc"
 
 #define PARTS 1
 #define REAL(v) (v)
 #define IMAG(v) 0
 #define MAKE(re, im) (re)
-#define ADD_TILE CPU_PICK(add_tile_f64)
-#define COPY_ROWS CPU_PICK(copy_rows_f64)
-#define SUBTRACT_ROWS CPU_PICK(subtract_rows_f64)
+
 #define S double
 #define T double
 #define NAME(f) f##_f64
-#include "kernels/gemm_wide.inc"
+#define SQUARES 1 /* eight numbers are a vector, at most */
+#include "kernels/gemm_wide_pick.inc"
+#undef S
+#undef T
+#undef NAME
+#undef SQUARES
+
+#define S uint32_t
+#define T uint32_t
+#define NAME(f) f##_u32
+#define SQUARES 0
+#include "kernels/gemm_wide_pick.inc"
+#undef S
+#undef T
+#undef NAME
+#undef SQUARES
+
+#define S uint64_t
+#define T uint64_t
+#define NAME(f) f##_u64
+#define SQUARES 1 /* eight numbers are a vector, at most */
+#include "kernels/gemm_wide_pick.inc"
+#undef S
+#undef T
+#undef NAME
+#undef SQUARES
+
 #undef PARTS
 #undef REAL
 #undef IMAG
 #undef MAKE
-#undef S
-#undef NAME
-
 #define PARTS 2
+#define MAKE(re, im) __builtin_complex(re, im)
+
 #define REAL(v) creal(v)
 #define IMAG(v) cimag(v)
-#define MAKE(re, im) __builtin_complex(re, im)
 #define S double _Complex
+#define T double
 #define NAME(f) f##_c128
-#include "kernels/gemm_wide.inc"
-#undef ADD_TILE
-#undef COPY_ROWS
-#undef SUBTRACT_ROWS
+#define SQUARES 0
+#include "kernels/gemm_wide_pick.inc"
 #undef REAL
 #undef IMAG
-#undef MAKE
 #undef S
 #undef T
 #undef NAME
+#undef SQUARES
 
 #define REAL(v) crealf(v)
 #define IMAG(v) cimagf(v)
-#define MAKE(re, im) __builtin_complex(re, im)
-#define ADD_TILE CPU_PICK(add_tile_f32)
-#define COPY_ROWS CPU_PICK(copy_rows_f32)
-#define SUBTRACT_ROWS CPU_PICK(subtract_rows_f32)
 #define S float _Complex
 #define T float
 #define NAME(f) f##_c64
-#include "kernels/gemm_wide.inc"
+#define SQUARES 0
+#include "kernels/gemm_wide_pick.inc"

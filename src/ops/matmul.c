@@ -47,7 +47,8 @@ static Error *batch_init(const Node *node, void *state) {
 GemmFn *gemm_of(DataType t) {
     static GemmFn *const table[DT_COUNT] = {
         [DT_HALF] = gemm_f16,         [DT_BFLOAT16] = gemm_bf16, [DT_FLOAT] = gemm_f32,
-        [DT_DOUBLE] = gemm_f64,       INT_TYPES(gemm_plain),     COMPLEX_TYPES(gemm),
+        [DT_DOUBLE] = gemm_f64,       [DT_INT8] = gemm_plain_i8, [DT_INT16] = gemm_plain_i16, [DT_UINT8] = gemm_plain_u8, [DT_UINT16] = gemm_plain_u16,
+        [DT_INT32] = gemm_u32,        [DT_INT64] = gemm_u64,     [DT_UINT32] = gemm_u32,       [DT_UINT64] = gemm_u64,       COMPLEX_TYPES(gemm),
     };
     return t < DT_COUNT ? table[t] : NULL;
 }

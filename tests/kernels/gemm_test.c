@@ -1,4 +1,4 @@
-/* gemm_test.c: products of floats, doubles, complex numbers and bfloat16 against plain C, thin and wide, at every level of processors and for any number of threads. */
+/* gemm_test.c: products of floats, doubles, complex numbers, integers and bfloat16 against plain C, thin and wide, at every level of processors and for any number of threads. */
 #include "kernels/gemm.h"
 
 #include <math.h>
@@ -143,7 +143,7 @@ static void products_of_bfloat16_are_rounded_once(void **state) {
     threadpool_free(pool);
 }
 
-/* Parts of complex numbers are summed one after the other, so only those of doubles have the same bits. */
+/* Products are added to sums without rounding where the processor can; parts of complex numbers are summed one after the other. */
 static void check_wide(const int64_t *size, int way, ThreadPool *pool) {
     int64_t m = size[0], n = size[1], k = size[2], count = m * n;
     double *a = xcalloc((size_t)(2 * m * k) + 2, sizeof *a), *b = xcalloc((size_t)(2 * n * k) + 2, sizeof *b);
@@ -154,7 +154,7 @@ static void check_wide(const int64_t *size, int way, ThreadPool *pool) {
     gemm_plain_f64(&g, NULL);
     g.c = got;
     gemm_f64(&g, pool);
-    assert_memory_equal(got, want, (size_t)count * sizeof(double));
+    for (int64_t i = 0; i < count; i++) assert_true(fabs(got[i] - want[i]) <= 2e-16 * (double)(k + 2));
     g.a_conjugated = way & 1;
     g.b_conjugated = way & 2;
     gemm_c128(&g, pool);
@@ -167,15 +167,79 @@ static void check_wide(const int64_t *size, int way, ThreadPool *pool) {
     free(got);
 }
 
-static void doubles_and_complex_numbers_agree_with_plain_c(void **state) {
+/* Modulo 2^32 and 2^64, so every order gives the same bits. */
+static void check_integers(const int64_t *size, int way, ThreadPool *pool) {
+    int64_t m = size[0], n = size[1], k = size[2];
+    uint64_t *a = xcalloc((size_t)(m * k) + 1, sizeof *a), *b = xcalloc((size_t)(n * k) + 1, sizeof *b);
+    uint64_t *want = xcalloc((size_t)(m * n) + 1, sizeof *want), *got = xcalloc((size_t)(m * n) + 1, sizeof *got);
+    for (int64_t i = 0; i < m * k; i++) a[i] = (uint64_t)rand() * 0x9e3779b97f4a7c15u;
+    for (int64_t i = 0; i < n * k; i++) b[i] = (uint64_t)rand() * 0xd1342543de82ef95u;
+    Gemm g = {.m = m, .n = n, .k = k, .a_transposed = way & 1, .b_transposed = way & 2, .a = a, .b = b, .done = {count_elements, NULL}};
+    static GemmFn *const fns[][2] = {{gemm_u64, gemm_plain_u64}, {gemm_u64, gemm_plain_i64}, {gemm_u32, gemm_plain_u32}, {gemm_u32, gemm_plain_i32}};
+    for (int i = 0; i < 4; i++) {
+        seen = 0;
+        g.c = got;
+        fns[i][0](&g, pool);
+        assert_int_equal(seen, m * n);
+        g.c = want;
+        fns[i][1](&g, NULL);
+        assert_memory_equal(got, want, (size_t)(m * n) * (i < 2 ? sizeof(uint64_t) : sizeof(uint32_t)));
+    }
+    free(a);
+    free(b);
+    free(want);
+    free(got);
+}
+
+/* Matrices that are parts of larger ones, and what is subtracted from c. */
+static void check_strides(const int64_t *size, int way, ThreadPool *pool) {
+    enum { GAP = 3 };
+    int64_t m = size[0], n = size[1], k = size[2], a_rows = way & 1 ? k : m, a_cols = way & 1 ? m : k, b_rows = way & 2 ? n : k, b_cols = way & 2 ? k : n;
+    double *a = xcalloc((size_t)(m * k) + 1, sizeof *a), *b = xcalloc((size_t)(n * k) + 1, sizeof *b), *product = xcalloc((size_t)(m * n) + 1, sizeof *a);
+    double *wide_a = xcalloc((size_t)(a_rows * (a_cols + GAP)), sizeof *a), *wide_b = xcalloc((size_t)(b_rows * (b_cols + GAP)), sizeof *b);
+    double *c = xcalloc((size_t)(m * (n + GAP)), sizeof *c);
+    for (int64_t i = 0; i < m * k; i++) a[i] = wide_a[i / a_cols * (a_cols + GAP) + i % a_cols] = rand() % 7 - 3;
+    for (int64_t i = 0; i < n * k; i++) b[i] = wide_b[i / b_cols * (b_cols + GAP) + i % b_cols] = rand() % 7 - 3;
+    for (int64_t i = 0; i < m * (n + GAP); i++) c[i] = (double)i;
+    Gemm g = {.m = m, .n = n, .k = k, .a_transposed = way & 1, .b_transposed = way & 2, .a = a, .b = b, .c = product};
+    gemm_plain_f64(&g, NULL);
+    g.a = wide_a;
+    g.b = wide_b;
+    g.c = c;
+    g.a_stride = a_cols + GAP;
+    g.b_stride = b_cols + GAP;
+    g.c_stride = n + GAP;
+    g.subtracts = true;
+    gemm_f64(&g, pool);
+    for (int64_t i = 0; i < m * (n + GAP); i++) {
+        int64_t row = i / (n + GAP), column = i % (n + GAP);
+        assert_true(c[i] == (double)i - (column < n ? product[row * n + column] : 0));
+    }
+    free(a);
+    free(b);
+    free(product);
+    free(wide_a);
+    free(wide_b);
+    free(c);
+}
+
+static void products_in_tiles_agree_with_plain_c(void **state) {
     (void)state;
-    static const int64_t large[][3] = {{200, 150, 100}, {65, 70, 131}, {130, 33, 257}};
+    static const int64_t large[][3] = {{200, 150, 100}, {65, 70, 131}, {130, 33, 257}, {7, 530, 129}};
     ThreadPool *pool = threadpool_new("test", 3);
     for (int level = 0; level < CPU_LEVELS; level++) {
         cpu_limit((CpuLevel)level);
         for (int way = 0; way < 4; way++) {
-            for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) check_wide(sizes[i], way, pool);
-            for (size_t i = 0; i < sizeof large / sizeof large[0]; i++) check_wide(large[i], way, i % 2 ? pool : NULL);
+            for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+                check_wide(sizes[i], way, pool);
+                check_integers(sizes[i], way, pool);
+                check_strides(sizes[i], way, pool);
+            }
+            for (size_t i = 0; i < sizeof large / sizeof large[0]; i++) {
+                check_wide(large[i], way, i % 2 ? pool : NULL);
+                check_integers(large[i], way, i % 2 ? pool : NULL);
+                check_strides(large[i], way, i % 2 ? pool : NULL);
+            }
         }
     }
     cpu_limit(CPU_AVX512);
@@ -197,7 +261,7 @@ int main(void) {
         cmocka_unit_test(every_level_agrees_with_plain_c),
         cmocka_unit_test(adding_gives_the_bits_of_a_product_made_first),
         cmocka_unit_test(products_of_bfloat16_are_rounded_once),
-        cmocka_unit_test(doubles_and_complex_numbers_agree_with_plain_c),
+        cmocka_unit_test(products_in_tiles_agree_with_plain_c),
         cmocka_unit_test(thin_products_are_refused_where_they_do_not_pay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
