@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "kernels/diagonal.h"
 #include "kernels/gemm.h"
+#include "kernels/linalg_internal.h"
 
 enum {
     BLOCK = 32,                  /* columns that are worked on before the rest of a matrix follows */
@@ -61,6 +62,7 @@ static inline Complex times(Complex x, Complex y) {
 #define ABS2(x) ((x) * (x))
 #include "kernels/linalg_factor.inc"
 #include "kernels/linalg_reflect.inc"
+#include "kernels/linalg_hessenberg.inc"
 #include "kernels/linalg_eigen.inc"
 #include "kernels/linalg_svd.inc"
 #undef T
@@ -86,5 +88,6 @@ static inline Complex times(Complex x, Complex y) {
 #define ABS2(x) (creal(x) * creal(x) + cimag(x) * cimag(x))
 #include "kernels/linalg_factor.inc"
 #include "kernels/linalg_reflect.inc"
+#include "kernels/linalg_hessenberg.inc"
 #include "kernels/linalg_eigen.inc"
 #include "kernels/linalg_svd.inc"

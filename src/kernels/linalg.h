@@ -35,10 +35,10 @@ bool self_adjoint_eigen_c128(Complex *a, int64_t n, double epsilon, double *valu
 void svd_f64(double *a, int64_t m, int64_t n, double epsilon, double *values, double *u, int64_t u_cols, double *v, ThreadPool *pool);
 void svd_c128(Complex *a, int64_t m, int64_t n, double epsilon, double *values, Complex *u, int64_t u_cols, Complex *v, ThreadPool *pool);
 
-/* a (n x n) = q * t * q^H with t upper triangular, which a becomes. False: no convergence. */
-bool schur(Complex *a, int64_t n, Complex *q);
-/* Eigenvalues, and eigenvectors as columns of unit length; a is destroyed. */
-bool eigen(Complex *a, int64_t n, Complex *values, Complex *v);
+/* a (n x n) = q * t * q^H with t upper triangular, which a becomes. False: no convergence, or a number that is not finite. */
+bool schur(Complex *a, int64_t n, Complex *q, ThreadPool *pool);
+/* Eigenvalues, and eigenvectors (NULL: not wanted) as columns of unit length; a is destroyed. */
+bool eigen(Complex *a, int64_t n, Complex *values, Complex *v, ThreadPool *pool);
 /* The principal square root and logarithm, into a. */
 bool matrix_sqrt(Complex *a, int64_t n);
 bool matrix_log(Complex *a, int64_t n);

@@ -1,53 +1,104 @@
-/* linalg_schur.c: Schur's decomposition of complex matrices; eigenvalues, square roots and logarithms by it. */
+/* linalg_schur.c: Schur's decomposition of complex matrices, and eigenvalues and -vectors by it. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "kernels/linalg.h"
+#include "kernels/complex_turn.h"
+#include "kernels/gemm.h"
+#include "kernels/linalg_internal.h"
 
-/* Columns or rows p and p + 1 are turned by [c s; -conj(s) c]. */
-typedef struct Turn {
-    double c;
-    Complex s;
-} Turn;
+enum { SWEEPS_KEPT = 16, TRIES = 60, STRIP = 16 /* columns that one thread turns at least */, VECTOR_COLUMNS = 64 };
 
-static Turn turn_of(Complex x, Complex y) {
-    double size = hypot(cabs(x), cabs(y));
-    if (cabs(y) == 0 || size == 0) return (Turn){1, 0};
-    if (cabs(x) == 0) return (Turn){0, conj(y) / cabs(y)};
-    return (Turn){cabs(x) / size, x / cabs(x) * conj(y) / size};
+/* Steps of QR with shifts on t, n x n, among zeros: COMPLEX_TURN_STEP columns on either side and as many rows below. The columns behind those that a step works on
+ * and z, whose rows are the conjugated columns of q, are turned later, many turns at once. */
+typedef struct Schur {
+    int64_t n, stride, z_stride, count, capacity, done; /* turns: done to columns behind */
+    Complex *memory, *t, *z;
+    ComplexTurn *turns;
+    ThreadPool *pool;
+} Schur;
+
+static int64_t whole_steps(int64_t n) {
+    return (n + COMPLEX_TURN_STEP - 1) / COMPLEX_TURN_STEP * COMPLEX_TURN_STEP;
 }
 
-static void turn_rows(Complex *a, int64_t n, int64_t p, Turn t, int64_t from) {
-    Complex *x = a + p * n, *y = x + n;
-    for (int64_t j = from; j < n; j++) {
-        Complex u = x[j], v = y[j];
-        x[j] = t.c * u + t.s * v;
-        y[j] = -conj(t.s) * u + t.c * v;
+static void schur_init(Schur *s, int64_t n, ThreadPool *pool) {
+    *s = (Schur){.n = n, .stride = whole_steps(n) + 2 * COMPLEX_TURN_STEP, .z_stride = whole_steps(n) + COMPLEX_TURN_STEP, .capacity = SWEEPS_KEPT * n, .pool = pool};
+    s->memory = xcalloc((size_t)((n + COMPLEX_TURN_STEP + 1) * s->stride + n * s->z_stride), sizeof *s->memory);
+    s->t = s->memory + COMPLEX_TURN_STEP;
+    s->z = s->memory + (n + COMPLEX_TURN_STEP + 1) * s->stride;
+    s->turns = xmalloc((size_t)(s->capacity + 1) * sizeof *s->turns);
+}
+
+static void schur_clear(Schur *s) {
+    free(s->memory);
+    free(s->turns);
+}
+
+/* t and z of a, whose numbers are real more often than not. */
+static void schur_begin(Schur *s, Complex *a) {
+    int64_t n = s->n;
+    bool real = true;
+    for (int64_t i = 0; i < n * n; i++) real &= cimag(a[i]) == 0;
+    Complex *q = xmalloc((size_t)(n * n + 1) * sizeof *q);
+    double *h = (double *)a, *real_q = (double *)q;
+    if (real) {
+        for (int64_t i = 0; i < n * n; i++) h[i] = creal(a[i]);
+        hessenberg_f64(h, n, real_q, s->pool);
+    } else {
+        hessenberg_c128(a, n, q, s->pool);
     }
-}
-
-static void turn_columns(Complex *a, int64_t n, int64_t p, Turn t, int64_t rows) {
-    for (int64_t i = 0; i < rows; i++) {
-        Complex u = a[i * n + p], v = a[i * n + p + 1];
-        a[i * n + p] = t.c * u + conj(t.s) * v;
-        a[i * n + p + 1] = -t.s * u + t.c * v;
-    }
-}
-
-/* Zero below the first subdiagonal, by turning pairs of rows. */
-static void hessenberg(Complex *a, int64_t n, Complex *q) {
-    for (int64_t k = 0; k + 2 < n; k++) {
-        for (int64_t i = n - 2; i > k; i--) {
-            Turn t = turn_of(a[i * n + k], a[(i + 1) * n + k]);
-            turn_rows(a, n, i, t, k);
-            turn_columns(a, n, i, t, n);
-            turn_columns(q, n, i, t, n);
-            a[(i + 1) * n + k] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            s->t[i * s->stride + j] = real ? h[i * n + j] : a[i * n + j];
+            s->z[j * s->z_stride + i] = real ? real_q[i * n + j] : conj(q[i * n + j]);
         }
     }
+    free(q);
+}
+
+static void turn_z(void *arg, int64_t begin, int64_t end) {
+    const Schur *s = arg;
+    int64_t from = begin * STRIP, to = end * STRIP < s->z_stride ? end * STRIP : s->z_stride;
+    complex_turn_rows(s->z + from, s->z_stride, to - from, s->turns, s->count);
+}
+
+/* Turns the columns behind `end`. */
+static void turn_behind(Schur *s, int64_t end) {
+    complex_turn_rows(s->t + end + 1, s->stride, whole_steps(s->n - end - 1), s->turns + s->done, s->count - s->done);
+    s->done = s->count;
+}
+
+static void turn_all(Schur *s, int64_t end) {
+    turn_behind(s, end);
+    int64_t strips = (s->z_stride + STRIP - 1) / STRIP, threads = s->pool ? threadpool_size(s->pool) : 1;
+    threadpool_parallel_for(s->n < 4 * STRIP ? NULL : s->pool, strips, (strips + threads - 1) / threads, turn_z, s);
+    s->count = s->done = 0;
+}
+
+static double norm1(Complex x) {
+    return fabs(creal(x)) + fabs(cimag(x));
+}
+
+static double norm2(Complex x) {
+    return creal(x) * creal(x) + cimag(x) * cimag(x);
+}
+
+/* The turn that takes [x; y] to [r; 0]. */
+static ComplexTurn turn_of(Complex x, Complex y, int64_t row, Complex *r) {
+    double x2 = norm2(x), y2 = norm2(y), sum = x2 + y2;
+    if (x2 > 1e-140 && y2 > 1e-140 && sum < 1e140) {
+        double scale = 1 / sqrt(x2 * sum);
+        *r = x * (sum * scale);
+        return (ComplexTurn){row, x2 * scale, __builtin_complex(creal(x) * creal(y) + cimag(x) * cimag(y), cimag(x) * creal(y) - creal(x) * cimag(y)) * scale};
+    }
+    double x1 = cabs(x), y1 = cabs(y), size = hypot(x1, y1);
+    *r = x1 == 0 ? size : x / x1 * size;
+    if (y1 == 0) return (ComplexTurn){row, 1, 0};
+    if (x1 == 0) return (ComplexTurn){row, 0, conj(y) / y1};
+    return (ComplexTurn){row, x1 / size, x / x1 * conj(y) / size};
 }
 
 /* The eigenvalue of the last 2 x 2 block that is nearest to its last element. */
@@ -59,155 +110,150 @@ static Complex shift_of(const Complex *a, int64_t n, int64_t end, int tries) {
     return cabs(one - s) < cabs(two - s) ? one : two;
 }
 
-bool schur(Complex *a, int64_t n, Complex *q) {
-    memset(q, 0, (size_t)(n * n) * sizeof *q);
-    for (int64_t i = 0; i < n; i++) q[i * n + i] = 1;
-    for (int64_t i = 0; i < n * n; i++)
-        if (!isfinite(creal(a[i])) || !isfinite(cimag(a[i]))) return false;
-    hessenberg(a, n, q);
-    Turn *turns = xmalloc((size_t)(n + 1) * sizeof *turns);
+/* One step on rows and columns [start, end]; the rows above are of it too. Left of the diagonal are zeros, with which rows are filled up to whole vectors. */
+static void schur_step(Schur *s, int64_t start, int64_t end, Complex shift) {
+    if (s->count + end - start > s->capacity) turn_all(s, end);
+    ComplexTurn *turns = s->turns + s->count;
+    for (int64_t i = start; i <= end; i++) s->t[i * s->stride + i] -= shift;
+    for (int64_t i = start; i < end; i++) {
+        Complex *row = s->t + i * s->stride, *next = row + s->stride, r;
+        int64_t columns = whole_steps(end - i);
+        turns[i - start] = turn_of(row[i], next[i], i, &r);
+        complex_turn_rows(s->t + end + 1 - columns, s->stride, columns, turns + i - start, 1);
+        row[i] = r;
+        next[i] = 0;
+    }
+    for (int64_t i = 0; i <= end; i += COMPLEX_TURN_STEP) {
+        int64_t first = i > start + 1 ? i - 1 : start;
+        complex_turn_columns(s->t + i * s->stride, s->stride, COMPLEX_TURN_STEP, turns + first - start, end - first);
+    }
+    for (int64_t i = start; i <= end; i++) s->t[i * s->stride + i] += shift;
+    s->count += end - start;
+}
+
+/* Where the block that ends at `end` starts: behind a number below the diagonal that may be neglected. */
+static int64_t block_start(const Schur *s, int64_t end) {
+    int64_t start = end;
+    for (; start > 0; start--) {
+        const Complex *row = s->t + start * s->stride + start;
+        double below = norm1(row[-1]);
+        if (below <= DBL_EPSILON * (norm1(row[-s->stride - 1]) + norm1(row[0])) || below < DBL_MIN) break;
+    }
+    return start;
+}
+
+static bool schur_solve(Schur *s) {
     int tries = 0;
-    int64_t end = n - 1;
-    while (end > 0 && tries < 60) {
-        int64_t start = end;
-        for (; start > 0; start--) {
-            double around = cabs(a[(start - 1) * n + start - 1]) + cabs(a[start * n + start]);
-            if (cabs(a[start * n + start - 1]) <= DBL_EPSILON * around || cabs(a[start * n + start - 1]) < DBL_MIN)
-                break;
-        }
-        if (start > 0) a[start * n + start - 1] = 0;
+    int64_t end = s->n - 1;
+    while (end > 0 && tries < TRIES) {
+        int64_t start = block_start(s, end);
+        if (start > 0) s->t[start * s->stride + start - 1] = 0;
         if (start == end) {
-            end--;
+            turn_behind(s, end--);
             tries = 0;
             continue;
         }
-        Complex shift = shift_of(a, n, end, tries++);
-        for (int64_t i = start; i <= end; i++) a[i * n + i] -= shift;
-        for (int64_t i = start; i < end; i++) {
-            turns[i] = turn_of(a[i * n + i], a[(i + 1) * n + i]);
-            turn_rows(a, n, i, turns[i], i);
-        }
-        for (int64_t i = start; i < end; i++) {
-            turn_columns(a, n, i, turns[i], i + 2);
-            turn_columns(q, n, i, turns[i], n);
-        }
-        for (int64_t i = start; i <= end; i++) a[i * n + i] += shift;
+        schur_step(s, start, end, shift_of(s->t, s->stride, end, tries++));
     }
-    free(turns);
-    for (int64_t i = 1; i < n; i++)
-        for (int64_t j = 0; j < i; j++) a[i * n + j] = 0;
+    turn_all(s, end > 0 ? end : 0);
     return end <= 0;
 }
 
-bool eigen(Complex *a, int64_t n, Complex *values, Complex *v) {
-    Complex *q = xmalloc((size_t)(n * n + 1) * sizeof *q), *x = xmalloc((size_t)(n + 1) * sizeof *x);
-    bool ok = schur(a, n, q);
-    double scale = DBL_MIN;
-    for (int64_t i = 0; i < n * n; i++) scale = fmax(scale, cabs(a[i]));
-    for (int64_t k = 0; ok && k < n; k++) {
-        values[k] = a[k * n + k];
-        for (int64_t i = k; i >= 0; i--) {
-            x[i] = i == k;
-            for (int64_t j = i + 1; j <= k && i < k; j++) x[i] -= a[i * n + j] * x[j];
-            Complex d = a[i * n + i] - a[k * n + k];
-            if (cabs(d) < DBL_EPSILON * scale) d = DBL_EPSILON * scale;
-            if (i < k) x[i] /= d;
-        }
-        double norm = 0;
-        for (int64_t i = 0; i < n; i++) {
-            Complex sum = 0;
-            for (int64_t j = 0; j <= k; j++) sum += q[i * n + j] * x[j];
-            v[i * n + k] = sum;
-            norm = hypot(norm, cabs(sum));
-        }
-        for (int64_t i = 0; i < n && norm > 0; i++) v[i * n + k] /= norm;
+/* A power of two that makes the largest number of a about one; 0: not all are finite. */
+static double scale_of(const Complex *a, int64_t n) {
+    double most = 0;
+    bool finite = true;
+    for (int64_t i = 0; i < n * n; i++) {
+        double size = fabs(creal(a[i])) > fabs(cimag(a[i])) ? fabs(creal(a[i])) : fabs(cimag(a[i]));
+        most = size > most ? size : most;
+        finite &= isfinite(creal(a[i])) && isfinite(cimag(a[i]));
     }
-    free(q);
-    free(x);
-    return ok;
+    int exponent = 0;
+    frexp(most, &exponent);
+    return finite ? ldexp(1, exponent > 1000 ? -1000 : exponent < -1000 ? 1000 : -exponent) : 0;
 }
 
-/* a = q t q^H, for upper triangular t. */
-static void turn_back(Complex *a, const Complex *q, const Complex *t, int64_t n) {
-    Complex *half = xcalloc((size_t)(n * n) + 1, sizeof *half);
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t k = 0; k < n; k++)
-            for (int64_t j = k; j < n; j++) half[i * n + j] += q[i * n + k] * t[k * n + j];
-    for (int64_t i = 0; i < n; i++)
+/* The decomposition of a (destroyed), multiplied by `scale`. */
+static bool schur_run(Schur *s, Complex *a, int64_t n, double scale, ThreadPool *pool) {
+    schur_init(s, n, pool);
+    for (int64_t i = 0; i < n * n; i++) a[i] = __builtin_complex(creal(a[i]) * scale, cimag(a[i]) * scale);
+    if (scale != 0) schur_begin(s, a);
+    return scale != 0 && schur_solve(s);
+}
+
+bool schur(Complex *a, int64_t n, Complex *q, ThreadPool *pool) {
+    Schur s;
+    double scale = scale_of(a, n);
+    bool ok = schur_run(&s, a, n, scale, pool);
+    for (int64_t i = 0; i < n && ok; i++) {
         for (int64_t j = 0; j < n; j++) {
-            Complex sum = 0;
-            for (int64_t k = 0; k < n; k++) sum += half[i * n + k] * conj(q[j * n + k]);
-            a[i * n + j] = sum;
-        }
-    free(half);
-}
-
-static void triangular_sqrt(const Complex *t, int64_t n, Complex *r) {
-    memset(r, 0, (size_t)(n * n) * sizeof *r);
-    for (int64_t j = 0; j < n; j++) {
-        r[j * n + j] = csqrt(t[j * n + j]);
-        for (int64_t i = j - 1; i >= 0; i--) {
-            Complex sum = t[i * n + j], below = r[i * n + i] + r[j * n + j];
-            for (int64_t k = i + 1; k < j; k++) sum -= r[i * n + k] * r[k * n + j];
-            r[i * n + j] = sum == 0 ? 0 : sum / below;
+            Complex x = j < i ? 0 : s.t[i * s.stride + j];
+            a[i * n + j] = __builtin_complex(creal(x) / scale, cimag(x) / scale);
+            q[i * n + j] = conj(s.z[j * s.z_stride + i]);
         }
     }
-}
-
-bool matrix_sqrt(Complex *a, int64_t n) {
-    Complex *q = xmalloc((size_t)(n * n + 1) * sizeof *q), *r = xmalloc((size_t)(n * n + 1) * sizeof *r);
-    bool ok = schur(a, n, q);
-    if (ok) {
-        triangular_sqrt(a, n, r);
-        turn_back(a, q, r, n);
-    }
-    free(q);
-    free(r);
+    schur_clear(&s);
     return ok;
 }
 
-/* log(1 + x) of a small upper triangular x, by Gauss's quadrature of the integral of x / (1 + s x) over s in [0, 1]. */
-static void log_near_one(const Complex *x, int64_t n, Complex *out) {
-    static const double nodes[4] = {0.1834346424956498, 0.5255324099163290, 0.7966664774136267, 0.9602898564975363};
-    static const double weights[4] = {0.3626837833783620, 0.3137066458778873, 0.2223810344533745, 0.1012285362903763};
-    Complex *m = xmalloc((size_t)(n * n + 1) * sizeof *m), *b = xmalloc((size_t)(n * n + 1) * sizeof *b);
-    memset(out, 0, (size_t)(n * n) * sizeof *out);
-    for (int k = 0; k < 8; k++) {
-        double s = 0.5 + (k < 4 ? 0.5 : -0.5) * nodes[k % 4], w = 0.5 * weights[k % 4];
-        for (int64_t i = 0; i < n * n; i++) m[i] = s * x[i] + (i % (n + 1) == 0);
-        memcpy(b, x, (size_t)(n * n) * sizeof *b);
-        triangular_solve_c128(m, n, false, false, b, n, NULL);
-        for (int64_t i = 0; i < n * n; i++) out[i] += w * b[i];
+/* x (n x n): the eigenvectors of t as columns, up to the diagonal; row by row from below. */
+static void triangle_vectors(const Schur *s, Complex *x) {
+    int64_t n = s->n;
+    double scale = DBL_MIN;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = i; j < n; j++) scale = fmax(scale, norm2(s->t[i * s->stride + j]));
+    scale = sqrt(scale) * DBL_EPSILON;
+    memset(x, 0, (size_t)(n * n) * sizeof *x);
+    for (int64_t i = n - 1; i >= 0; i--) {
+        Complex *row = x + i * n;
+        const Complex *t = s->t + i * s->stride;
+        row[i] = 1;
+        for (int64_t j = i + 1; j < n; j++) vector_add_c128(row + j, -t[j], x + j * n + j, n - j);
+        for (int64_t k = i + 1; k < n; k++) {
+            Complex d = t[i] - s->t[k * s->stride + k];
+            if (cabs(d) < scale) d = scale;
+            row[k] /= d;
+        }
     }
-    free(m);
-    free(b);
 }
 
-bool matrix_log(Complex *a, int64_t n) {
-    size_t size = (size_t)(n * n + 1) * sizeof *a;
-    Complex *q = xmalloc(size), *r = xmalloc(size), *x = xmalloc(size);
-    bool ok = schur(a, n, q);
-    double factor = 1;
-    for (int roots = 0; ok && roots < 100; roots++) {
-        double norm = 0;
-        for (int64_t i = 0; i < n; i++) {
-            double row = 0;
-            for (int64_t j = i; j < n; j++) row += cabs(a[i * n + j] - (i == j));
-            norm = fmax(norm, row);
+/* Columns of v become of unit length. */
+static void normalize_columns(Complex *v, int64_t n) {
+    double *sizes = xcalloc((size_t)n + 1, sizeof *sizes);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < n; k++) sizes[k] += norm2(v[i * n + k]);
+    for (int64_t k = 0; k < n; k++) {
+        if (sizes[k] > 1e-250 && sizes[k] < 1e300) {
+            sizes[k] = 1 / sqrt(sizes[k]);
+            continue;
         }
-        if (norm < 0.1) break;
-        triangular_sqrt(a, n, r);
-        memcpy(a, r, (size_t)(n * n) * sizeof *a);
-        factor *= 2;
+        double size = 0;
+        for (int64_t i = 0; i < n; i++) size = hypot(size, cabs(v[i * n + k]));
+        sizes[k] = size > 0 ? 1 / size : 1;
     }
-    if (ok) {
-        for (int64_t i = 0; i < n; i++) a[i * n + i] -= 1;
-        log_near_one(a, n, x);
-        for (int64_t i = 0; i < n * n; i++) x[i] *= factor;
-        turn_back(a, q, x, n);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < n; k++) v[i * n + k] *= sizes[k];
+    free(sizes);
+}
+
+bool eigen(Complex *a, int64_t n, Complex *values, Complex *v, ThreadPool *pool) {
+    Schur s;
+    double scale = scale_of(a, n);
+    bool ok = schur_run(&s, a, n, scale, pool);
+    for (int64_t k = 0; k < n && ok; k++) {
+        Complex x = s.t[k * s.stride + k];
+        values[k] = __builtin_complex(creal(x) / scale, cimag(x) / scale);
     }
-    free(q);
-    free(r);
-    free(x);
+    if (ok && v) {
+        triangle_vectors(&s, a);
+        for (int64_t k = 0; k < n; k += VECTOR_COLUMNS) { /* q times x, whose numbers below the diagonal are zeros */
+            int64_t columns = n - k < VECTOR_COLUMNS ? n - k : VECTOR_COLUMNS;
+            Gemm g = {.m = n, .n = columns, .k = k + columns, .a_transposed = true, .a_conjugated = true, .a = s.z, .b = a + k, .c = v + k,
+                      .a_stride = s.z_stride, .b_stride = n, .c_stride = n};
+            gemm_c128(&g, pool);
+        }
+        normalize_columns(v, n);
+    }
+    schur_clear(&s);
     return ok;
 }

@@ -276,10 +276,11 @@ static Error *eigen_one(const MatrixJob *job, int64_t at, void *scratch) {
     int64_t n = job->n;
     Complex *a = scratch, *v = a + n * n, *e = v + n * n;
     matrix_load_c128(job->k->in[0], at * n * n, n * n, a);
-    if (!eigen(a, n, e, v))
+    bool vectors = ((const LinalgOptions *)job->options)->vectors;
+    if (!eigen(a, n, e, vectors ? v : NULL, job->k->pool))
         return error_invalid("Eigen decomposition was not successful. The input might not be valid.");
     matrix_store_c128(job->k->out[0], at * n, n, e);
-    if (((const LinalgOptions *)job->options)->vectors) matrix_store_c128(job->k->out[1], at * n * n, n * n, v);
+    if (vectors) matrix_store_c128(job->k->out[1], at * n * n, n * n, v);
     return NULL;
 }
 

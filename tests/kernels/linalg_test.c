@@ -73,11 +73,83 @@ static void solutions_solve(void **state) {
     with_and_without_threads(check_solve_c128);
 }
 
+/* q t q^H, and eigenvectors times their values: what they were made of. */
+static void check_schur_of(int64_t n, bool real, Kind kind, ThreadPool *pool) {
+    Complex *a = matrix_c128(n, n, kind), *t = matrix_c128(n, n, ZERO), *q = matrix_c128(n, n, ZERO), *v = matrix_c128(n, n, ZERO), *only = xcalloc((size_t)(2 * n) + 1, sizeof *a), *values = only + n;
+    for (int64_t i = 0; i < n * n && real; i++) a[i] = creal(a[i]);
+    memcpy(t, a, (size_t)(n * n) * sizeof *a);
+    assert_true(schur(t, n, q, pool));
+    double size = size_c128(a, n * n);
+    assert_true(skew_c128(q, n, n) <= 1e-14 * (double)(n + 1));
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < i; j++) assert_true(t[i * n + j] == 0);
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            v[i * n + j] = 0; /* a q - q t */
+            for (int64_t k = 0; k < n; k++) v[i * n + j] += a[i * n + k] * q[k * n + j] - q[i * n + k] * t[k * n + j];
+        }
+    }
+    assert_true(size_c128(v, n * n) <= 1e-14 * (double)(n + 1) * size);
+    memcpy(t, a, (size_t)(n * n) * sizeof *a);
+    assert_true(eigen(t, n, only, NULL, pool));
+    memcpy(t, a, (size_t)(n * n) * sizeof *a);
+    assert_true(eigen(t, n, values, v, pool));
+    assert_memory_equal(values, only, (size_t)n * sizeof *values);
+    for (int64_t k = 0; k < n; k++) {
+        double length = 0;
+        for (int64_t i = 0; i < n; i++) {
+            Complex rest = -values[k] * v[i * n + k];
+            for (int64_t j = 0; j < n; j++) rest += a[i * n + j] * v[j * n + k];
+            length += pow(cabs(v[i * n + k]), 2);
+            assert_true(cabs(rest) <= 1e-13 * (double)(n + 1) * size);
+        }
+        assert_true(fabs(length - 1) < 1e-13);
+    }
+    free(a);
+    free(t);
+    free(q);
+    free(v);
+    free(only);
+}
+
+static void check_schur(int count, ThreadPool *pool) {
+    for (int i = 0; i < count; i++)
+        for (int kind = 0; kind < (sides[i] < 70 ? KINDS : 1); kind++) {
+            check_schur_of(sides[i], false, (Kind)kind, pool);
+            check_schur_of(sides[i], true, (Kind)kind, pool);
+        }
+}
+
+static void schur_factors_and_eigenvectors_make_the_matrix(void **state) {
+    (void)state;
+    with_and_without_threads(check_schur);
+}
+
+static void square_roots_and_logarithms_go_back(void **state) {
+    (void)state;
+    for (int i = 1; i < SIDES - 3; i++) {
+        int64_t n = sides[i];
+        Complex *a = matrix_c128(n, n, RANDOM), *root = matrix_c128(n, n, ZERO), *log = matrix_c128(n, n, ZERO);
+        for (int64_t j = 0; j < n; j++) a[j * n + j] += 2 * (double)n;
+        memcpy(root, a, (size_t)(n * n) * sizeof *a);
+        assert_true(matrix_sqrt(root, n));
+        assert_true(residual_c128(a, root, n, NULL, root, false, n, n, n) <= 1e-13 * (double)(n * n));
+        assert_true(matrix_log(root, n) && matrix_log(memcpy(log, a, (size_t)(n * n) * sizeof *a), n));
+        for (int64_t j = 0; j < n * n; j++) assert_true(cabs(log[j] - 2 * root[j]) <= 1e-12 * (double)n);
+        free(a);
+        free(root);
+        free(log);
+    }
+}
+
 static void what_is_not_finite_has_no_eigenvalues(void **state) {
     (void)state;
     double a[4] = {1, 0, (double)NAN, 1}, b[4] = {(double)INFINITY, 0, 1, 1}, values[2], v[4];
     assert_false(self_adjoint_eigen_f64(a, 2, DBL_EPSILON, values, v, NULL));
     assert_false(self_adjoint_eigen_f64(b, 2, DBL_EPSILON, values, v, NULL));
+    Complex c[4] = {1, (double)INFINITY, 0, 1}, d[4] = {1, 1, (double)NAN * I, 1}, found[2], vectors[4];
+    assert_false(eigen(c, 2, found, vectors, NULL));
+    assert_false(eigen(d, 2, found, vectors, NULL));
 }
 
 /* The bits are the same. */
@@ -117,6 +189,8 @@ int main(void) {
         cmocka_unit_test(eigenvectors_are_unitary_and_make_a_diagonal),
         cmocka_unit_test(singular_vectors_are_unitary_and_values_descend),
         cmocka_unit_test(solutions_solve),
+        cmocka_unit_test(schur_factors_and_eigenvectors_make_the_matrix),
+        cmocka_unit_test(square_roots_and_logarithms_go_back),
         cmocka_unit_test(what_is_not_finite_has_no_eigenvalues),
         cmocka_unit_test(threads_change_nothing),
     };
