@@ -29,7 +29,7 @@ LIBS = $(shell pkg-config --libs $(PKGS)) -ldnnl -lgomp -lsnappy -lgif -lm -pthr
 # Nobody looks for the exceptions that numbers raise, which lets choices become vectors. Products and sums are rounded one by one, so that
 # results do not depend on the processor; but not in functions that approximate and in matrix products, which have an order of their own for each.
 CONTRACT := off
-$(B)/kernels/gemm_wide.o $(B)/kernels/vector_math.o $(B)/kernels/special_vectors.o $(B)/kernels/gemm_small.o $(B)/kernels/gemm_thin.o: CONTRACT := fast
+$(B)/kernels/gemm_wide.o $(B)/kernels/triangle.o $(B)/kernels/vector_math.o $(B)/kernels/special_vectors.o $(B)/kernels/gemm_small.o $(B)/kernels/gemm_thin.o: CONTRACT := fast
 PROTOS := $(wildcard proto/*.proto)
 GEN_C := $(PROTOS:proto/%.proto=$(B)/gen/proto/%.pb-c.c)
 GEN_H := $(GEN_C:.c=.h)

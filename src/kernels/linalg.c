@@ -10,10 +10,12 @@
 #include "kernels/diagonal.h"
 #include "kernels/gemm.h"
 #include "kernels/linalg_internal.h"
+#include "kernels/triangle.h"
 
 enum {
-    BLOCK = 32,                  /* columns that are worked on before the rest of a matrix follows */
+    BLOCK = TRIANGLE_SIDE,       /* columns that are worked on before the rest of a matrix follows */
     STRIP = 64,                  /* columns or rows that one thread takes at least */
+    SOLVE_STRIP = 128,           /* columns that are solved for together */
     UPDATE_ROWS = 128,           /* of a triangle, changed by one product */
     SMALL_PRODUCT = 1 << 12,     /* for which gemm takes longer than a plain loop */
     PARALLEL_WORK = 1 << 20,     /* products that pay for another thread */

@@ -19,6 +19,9 @@ int lu_c128(Complex *a, int64_t n, int64_t *pivots, ThreadPool *pool);
 /* x (n x cols) = inverse of the factored matrix times b. */
 void lu_solve_f64(const double *lu, const int64_t *pivots, int64_t n, const double *b, int64_t cols, double *x, ThreadPool *pool);
 void lu_solve_c128(const Complex *lu, const int64_t *pivots, int64_t n, const Complex *b, int64_t cols, Complex *x, ThreadPool *pool);
+/* x = inverse of the factored matrix. */
+void lu_inverse_f64(const double *lu, const int64_t *pivots, int64_t n, double *x, ThreadPool *pool);
+void lu_inverse_c128(const Complex *lu, const int64_t *pivots, int64_t n, Complex *x, ThreadPool *pool);
 /* b (n x cols) = inverse of the triangle of a, or of its adjoint, times b. */
 void triangular_solve_f64(const double *a, int64_t n, bool lower, bool adjoint, double *b, int64_t cols, ThreadPool *pool);
 void triangular_solve_c128(const Complex *a, int64_t n, bool lower, bool adjoint, Complex *b, int64_t cols, ThreadPool *pool);

@@ -164,7 +164,7 @@ static Error *run_solve(KernelContext *k) {
     Error *err = matrix_job_init(&job, k, true, k->input_count > 1);
     if (err) return err;
     if (k->input_count == 1) job.cols = job.n;
-    job.scratch = 2 * job.n * job.n + 2 * job.n * job.cols;
+    job.scratch = job.n * job.n + job.n * job.cols + job.n * (job.n > job.cols ? job.n : job.cols);
     job.fn_f64 = solve_one_f64;
     job.fn_c128 = solve_one_c128;
     return matrix_output(&job, 0, job.n, job.cols) ? matrix_job_run(&job) : NULL;

@@ -2,6 +2,7 @@
 #include "ops/matrix_batch.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/float16.h"
 #include "base/memory.h"
@@ -62,64 +63,59 @@ Error *matrix_job_run(MatrixJob *job) {
 }
 
 void matrix_load_f64(const Tensor *t, int64_t at, int64_t count, double *to) {
-    for (int64_t i = 0; i < count; i++) {
-        switch (t->dtype) {
-            case DT_FLOAT:
-                to[i] = tensor_f32(t)[at + i];
-                break;
-            case DT_HALF:
-                to[i] = half_to_float(((const uint16_t *)t->data)[at + i]);
-                break;
-            case DT_BFLOAT16:
-                to[i] = bfloat16_to_float(((const uint16_t *)t->data)[at + i]);
-                break;
-            default:
-                to[i] = tensor_f64(t)[at + i];
-                break;
-        }
+    const uint16_t *half = (const uint16_t *)t->data + at;
+    switch (t->dtype) {
+        case DT_FLOAT:
+            for (int64_t i = 0; i < count; i++) to[i] = tensor_f32(t)[at + i];
+            break;
+        case DT_HALF:
+            for (int64_t i = 0; i < count; i++) to[i] = half_to_float(half[i]);
+            break;
+        case DT_BFLOAT16:
+            for (int64_t i = 0; i < count; i++) to[i] = bfloat16_to_float(half[i]);
+            break;
+        default:
+            memcpy(to, tensor_f64(t) + at, (size_t)count * sizeof *to);
+            break;
     }
 }
 
 void matrix_store_f64(Tensor *t, int64_t at, int64_t count, const double *from) {
-    for (int64_t i = 0; i < count; i++) {
-        switch (t->dtype) {
-            case DT_FLOAT:
-                tensor_f32(t)[at + i] = (float)from[i];
-                break;
-            case DT_HALF:
-                ((uint16_t *)t->data)[at + i] = float_to_half((float)from[i]);
-                break;
-            case DT_BFLOAT16:
-                ((uint16_t *)t->data)[at + i] = float_to_bfloat16((float)from[i]);
-                break;
-            default:
-                tensor_f64(t)[at + i] = from[i];
-                break;
-        }
+    uint16_t *half = (uint16_t *)t->data + at;
+    float *single = (float *)t->data + at;
+    switch (t->dtype) {
+        case DT_FLOAT:
+            for (int64_t i = 0; i < count; i++) single[i] = (float)from[i];
+            break;
+        case DT_HALF:
+            for (int64_t i = 0; i < count; i++) half[i] = float_to_half((float)from[i]);
+            break;
+        case DT_BFLOAT16:
+            for (int64_t i = 0; i < count; i++) half[i] = float_to_bfloat16((float)from[i]);
+            break;
+        default:
+            memcpy(tensor_f64(t) + at, from, (size_t)count * sizeof *from);
+            break;
     }
 }
 
 void matrix_load_c128(const Tensor *t, int64_t at, int64_t count, Complex *to) {
-    for (int64_t i = 0; i < count; i++) {
-        if (t->dtype == DT_COMPLEX64) {
-            to[i] = ((const float _Complex *)t->data)[at + i];
-        } else if (t->dtype == DT_COMPLEX128) {
-            to[i] = ((const Complex *)t->data)[at + i];
-        } else {
-            double real;
-            matrix_load_f64(t, at + i, 1, &real);
-            to[i] = real;
-        }
+    if (t->dtype == DT_COMPLEX64) {
+        for (int64_t i = 0; i < count; i++) to[i] = ((const float _Complex *)t->data)[at + i];
+    } else if (t->dtype == DT_COMPLEX128) {
+        memcpy(to, (const Complex *)t->data + at, (size_t)count * sizeof *to);
+    } else {
+        double *real = (double *)to;
+        matrix_load_f64(t, at, count, real);
+        for (int64_t i = count - 1; i >= 0; i--) to[i] = real[i]; /* those behind are not read any more */
     }
 }
 
 void matrix_store_c128(Tensor *t, int64_t at, int64_t count, const Complex *from) {
-    for (int64_t i = 0; i < count; i++) {
-        if (t->dtype == DT_COMPLEX64) {
-            ((float _Complex *)t->data)[at + i] = (float _Complex)from[i];
-        } else {
-            ((Complex *)t->data)[at + i] = from[i];
-        }
+    if (t->dtype == DT_COMPLEX64) {
+        for (int64_t i = 0; i < count; i++) ((float _Complex *)t->data)[at + i] = (float _Complex)from[i];
+    } else {
+        memcpy((Complex *)t->data + at, from, (size_t)count * sizeof *from);
     }
 }
 

@@ -142,6 +142,50 @@ static void square_roots_and_logarithms_go_back(void **state) {
     }
 }
 
+/* A row of zeros, and one that is twice another. */
+static void matrices_without_an_inverse_have_a_pivot_of_zero(void **state) {
+    (void)state;
+    for (int level = 0; level < CPU_LEVELS; level++) {
+        cpu_limit((CpuLevel)level);
+        for (int i = 2; i < SIDES - 3; i++) {
+            int64_t n = sides[i], pivots[200];
+            double *a = matrix_f64(n, n, RANDOM);
+            for (int64_t j = 0; j < n; j++) a[n + j] = 0;
+            assert_int_equal(lu_f64(a, n, pivots, NULL), 0);
+            for (int64_t r = 0; r < n; r++)
+                for (int64_t j = 0; j < n; j++) a[r * n + j] = (double)(r + 1) * (double)(j % 2 + 1);
+            assert_int_equal(lu_f64(a, n, pivots, NULL), 0);
+            free(a);
+        }
+    }
+    cpu_limit(CPU_AVX512);
+}
+
+/* What is no number is a pivot where it is the first, and nowhere else. */
+static void pivots_are_the_first_of_the_largest(void **state) {
+    (void)state;
+    for (int level = 0; level < CPU_LEVELS; level++) {
+        cpu_limit((CpuLevel)level);
+        for (int64_t n = 1; n < 40; n++) {
+            int64_t pivots[40];
+            double *a = matrix_f64(n, n, RANDOM), sum = 0;
+            for (int64_t i = 0; i < n; i++) a[i * n] = i == n / 2 || i == n - 1 ? -3 : 1;
+            lu_f64(a, n, pivots, NULL);
+            assert_int_equal(pivots[0], n / 2);
+            for (int64_t i = 0; i < n; i++) sum += (double)pivots[i];
+            assert_true(sum == (double)(n * (n - 1) / 2));
+            for (int64_t i = 0; i < n; i++) a[i * n] = i == 0 ? (double)NAN : 1;
+            lu_f64(a, n, pivots, NULL);
+            assert_int_equal(pivots[0], 0);
+            for (int64_t i = 0; i < n; i++) a[i * n] = i == n / 2 ? (double)NAN : i == n - 1 ? 2 : 1;
+            lu_f64(a, n, pivots, NULL);
+            assert_int_equal(pivots[0], n < 3 ? 0 : n - 1);
+            free(a);
+        }
+    }
+    cpu_limit(CPU_AVX512);
+}
+
 static void what_is_not_finite_has_no_eigenvalues(void **state) {
     (void)state;
     double a[4] = {1, 0, (double)NAN, 1}, b[4] = {(double)INFINITY, 0, 1, 1}, values[2], v[4];
@@ -191,6 +235,8 @@ int main(void) {
         cmocka_unit_test(solutions_solve),
         cmocka_unit_test(schur_factors_and_eigenvectors_make_the_matrix),
         cmocka_unit_test(square_roots_and_logarithms_go_back),
+        cmocka_unit_test(matrices_without_an_inverse_have_a_pivot_of_zero),
+        cmocka_unit_test(pivots_are_the_first_of_the_largest),
         cmocka_unit_test(what_is_not_finite_has_no_eigenvalues),
         cmocka_unit_test(threads_change_nothing),
     };
