@@ -22,7 +22,10 @@ HEAD = """# Compatibility: ops
 
 Made by `scripts/make_compatibility.py` from `rill ops` and the registry of TensorFlow {version}; do not edit.
 
-Rill runs {run} of TensorFlow's {all} ops{partly}.
+Rill runs {run} of TensorFlow's {all} ops{partly}. {no_kernel} of the others have no CPU kernel in TensorFlow either that a graph could ask for (TPU, GPU, `_Mkl...` of its own
+optimiser, tests of TensorFlow itself); of those with one, Rill lacks {xla} of XLA's own (`Xla...`) and these {rest}:
+
+{names}
 
 - **Rill**: the types of its CPU kernel; `any` where one kernel serves every type that makes sense for the op; empty where Rill lacks the op.
 - **TensorFlow's CPU has also**: types that TensorFlow's CPU kernels have and Rill's lacks.
@@ -97,6 +100,14 @@ def tested_by():
     return found
 
 
+def missing(names, on_cpu):
+    """What TensorFlow has and Rill lacks, by kind."""
+    with_kernel = sorted((n for n in names if n in on_cpu), key=str.lower)
+    xla = [n for n in with_kernel if n.lstrip("_").startswith("Xla")]
+    rest = [n for n in with_kernel if n not in xla]
+    return {"no_kernel": len(names) - len(with_kernel), "xla": len(xla), "rest": len(rest), "names": ", ".join(rest)}
+
+
 def row(name, types, reference, test):
     if types is None or types == ["*"]:
         more = []
@@ -116,7 +127,8 @@ def text():
     partly = f", {part} of them with fewer types than TensorFlow" if part else ""
     own = sorted(set(rill) - set(known))
     tail = f"\nRill's own, or no longer in TensorFlow's registry: {', '.join(own)}.\n" if own else ""
-    return HEAD.format(version=tf.__version__, run=run, all=len(known), partly=partly) + "\n".join(rows) + "\n" + tail
+    lacks = missing([name for name in known if name not in rill], reference)
+    return HEAD.format(version=tf.__version__, run=run, all=len(known), partly=partly, **lacks) + "\n".join(rows) + "\n" + tail
 
 
 def main():
