@@ -31,10 +31,8 @@ static Error *init_case(const Node *node, void *state) {
 
 static void change_bytes(bool upper, TString *to, Str from) {
     char first = upper ? 'a' : 'A', last = upper ? 'z' : 'Z';
-    TString changed = {0};
-    char *text = tstring_room(&changed, from.len);
+    char *text = tstring_room(to, from.len);
     for (size_t c = 0; c < from.len; c++) text[c] = (char)(from.ptr[c] >= first && from.ptr[c] <= last ? from.ptr[c] ^ 0x20 : from.ptr[c]);
-    tstring_move(to, &changed);
 }
 
 enum { MOST_UNITS_A_LETTER = 3 }; /* one unit of UTF-16 becomes at most that many, and each of them 3 bytes of UTF-8 */
@@ -61,17 +59,24 @@ static Error *change_letters(bool upper, TString *to, Str from) {
     return NULL;
 }
 
+typedef struct BytesJob {
+    bool upper;
+    const TString *from;
+    TString *to;
+} BytesJob;
+
+static void change_range(void *arg, int64_t begin, int64_t end) {
+    const BytesJob *job = arg;
+    for (int64_t i = begin; i < end; i++) change_bytes(job->upper, &job->to[i], tstring_str(&job->from[i]));
+}
+
 static Error *run_case(KernelContext *k) {
     const CaseState *s = k->state;
+    const TString *from = tensor_str(k->in[0]);
     Tensor *out = kernel_output(k, 0, &k->in[0]->shape);
     Error *err = NULL;
-    for (int64_t i = 0; out && !err && i < out->count; i++) {
-        Str from = tstring_str(&tensor_str(k->in[0])[i]);
-        if (s->unicode)
-            err = change_letters(s->upper, &tensor_str(out)[i], from);
-        else
-            change_bytes(s->upper, &tensor_str(out)[i], from);
-    }
+    if (out && !s->unicode) threadpool_parallel_for(k->pool, out->count, 2048, change_range, &(BytesJob){s->upper, from, tensor_str(out)});
+    for (int64_t i = 0; out && s->unicode && !err && i < out->count; i++) err = change_letters(s->upper, &tensor_str(out)[i], tstring_str(&from[i]));
     return err;
 }
 

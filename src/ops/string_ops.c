@@ -359,11 +359,11 @@ static Error *run_substr(KernelContext *k) {
     if (!broadcast(&in->shape, &pos->shape, &shape))
         return error_invalid("Incompatible shapes: %s vs. %s", shape_text(&in->shape).text, shape_text(&pos->shape).text);
     Tensor *out = kernel_output(k, 0, &shape);
+    const bool is_whole = shape_eq(&in->shape, &shape), is_one = pos->count == 1;
     for (int64_t i = 0; out && i < out->count; i++) {
-        int64_t p = broadcast_index(&pos->shape, &shape, i);
+        int64_t p = is_one ? 0 : broadcast_index(&pos->shape, &shape, i), s = is_whole ? i : broadcast_index(&in->shape, &shape, i);
         Str part;
-        Error *err = substr(at(in, broadcast_index(&in->shape, &shape, i)), tensor_index(pos, p), tensor_index(len, p),
-                            characters, &part);
+        Error *err = substr(at(in, s), tensor_index(pos, p), tensor_index(len, p), characters, &part);
         if (err && shape.rank == 2 && pos->shape.rank > 0 && !shape_eq(&in->shape, &pos->shape)) {
             long long row = i / shape.dims[1], column = i % shape.dims[1];
             return characters ? error_append(err, " at index %lld", row) : error_append(err, " at index (%lld, %lld)", row, column);

@@ -51,6 +51,11 @@ char *tstring_room(TString *s, size_t len) {
 }
 
 void tstring_set(TString *s, Str value) {
+    if (value.len > 0 && value.len <= TSTRING_NEAR && (s->near.mark || !s->far.ptr)) { /* nothing to free: written where it stays */
+        memmove(s->near.bytes, value.ptr, value.len);
+        s->near.mark = (uint8_t)(TSTRING_IS_NEAR | value.len);
+        return;
+    }
     TString new = {0};
     char *room = tstring_room(&new, value.len);
     if (value.len) memcpy(room, value.ptr, value.len);
