@@ -55,6 +55,17 @@ def test_optimizer_with_doubles(rill, tmp_path, optimizer):
 
 
 @program(*BOTH)
+def test_slots_of_halves_count_as_they_are_stored(p):
+    """The squares of these gradients are all but lost in a slot of halves."""
+    v = tf.get_variable("v", initializer=np.array([3.0, 4.0], np.float16))
+    step = tf.train.AdamOptimizer(0.5).apply_gradients([(tf.constant([0.01, 0.02], tf.half), v)])
+    p.init()
+    for _ in range(3):
+        p.run(step)
+        p.run(v)
+
+
+@program(*BOTH)
 def test_variable_methods(p):
     v = tf.get_variable("v", initializer=np.arange(6, dtype=np.float32).reshape(3, 2))
     p.init()
