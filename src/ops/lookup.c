@@ -242,6 +242,37 @@ static Error *run_import(KernelContext *k) {
     return with_pairs(k, lookup_import);
 }
 
+/* Finds a table that takes its content once. */
+static Error *find_fixed(KernelContext *k, LookupTable **out) {
+    Error *err = find_table(k, out);
+    if (err || lookup_kind(*out) == LOOKUP_FIXED) return err;
+    resource_unref((Resource *)*out);
+    if (k->in[0]->dtype == DT_RESOURCE) {
+        const ResourceHandle *h = tensor_handles(k->in[0])[0];
+        return error_invalid("Table %s %s is not initializable", h->container, h->name);
+    }
+    const TString *parts = tensor_str(k->in[0]);
+    return error_invalid("Table %.*s %.*s is not initializable", STR_ARG(tstring_str(&parts[0])), STR_ARG(tstring_str(&parts[1])));
+}
+
+static Error *check_vectors(const Tensor *keys, const Tensor *values) {
+    if (keys->shape.rank != 1) return error_invalid("Keys must be a vector, but received shape%s", shape_text(&keys->shape).text);
+    if (values->shape.rank != 1) return error_invalid("Values must be a vector, but received shape%s", shape_text(&values->shape).text);
+    if (keys->count == values->count) return NULL;
+    return error_invalid("Keys and values must have the same size %lld vs %lld", (long long)keys->count, (long long)values->count);
+}
+
+static Error *run_initialise(KernelContext *k) {
+    LookupTable *t;
+    Error *err = find_fixed(k, &t);
+    if (err) return err;
+    err = check_signature(k, t);
+    if (!err) err = check_vectors(k->in[1], k->in[2]);
+    if (!err) err = lookup_import(t, k->in[1], k->in[2]);
+    resource_unref((Resource *)t);
+    return err;
+}
+
 static Error *run_remove(KernelContext *k) {
     LookupTable *t;
     Error *err = find_table(k, &t);
@@ -303,8 +334,6 @@ static Error *set_field(Tensor *t, int64_t i, int64_t index, Str line, int64_t n
                         const char *path) {
     Str field = line, rest = line;
     if (index == LINE_NUMBER) {
-        if (t->dtype != DT_INT64)
-            return error_invalid("Line numbers of %s need type int64, not %s", path, dtype_name(t->dtype));
         tensor_i64(t)[i] = number;
         return NULL;
     }
@@ -332,7 +361,7 @@ static Error *set_field(Tensor *t, int64_t i, int64_t index, Str line, int64_t n
     if (t->dtype == DT_INT32) tensor_i32(t)[i] = (int32_t)integer;
     free(text);
     if (t->dtype != DT_INT64 && t->dtype != DT_INT32 && t->dtype != DT_FLOAT && t->dtype != DT_DOUBLE)
-        return error_invalid("Type %s cannot be read from %s", dtype_name(t->dtype), path);
+        return error_invalid("Data type %s not supported.", dtype_name(t->dtype));
     return ok ? NULL
               : error_invalid("Field %.*s in line %lld is not a valid %s.", STR_ARG(field), (long long)number, dtype_name(t->dtype));
 }
@@ -351,6 +380,7 @@ static Error *count_lines(const char *path, int64_t limit, int64_t *count) {
         *count += more;
         strbuf_clear(&line);
     }
+    if (!err && limit == 0) err = error_new(CODE_OUT_OF_RANGE, "Finished reading 0 of lines from %s", path);
     if (!err && *count == 0 && limit < 0) err = error_new(CODE_OUT_OF_RANGE, "Read less bytes than requested");
     input_stream_close(in);
     return err;
@@ -372,6 +402,14 @@ static Error *load_file(const FileState *s, const char *path, Tensor *keys, Tens
     return err;
 }
 
+static Error *check_line_numbers(const FileState *s, const LookupTable *t) {
+    if (s->key_index == LINE_NUMBER && lookup_key_type(t) != DT_INT64)
+        return error_invalid("Key index for line number requires table key dtype of int64, got %s", dtype_name(lookup_key_type(t)));
+    if (s->value_index == LINE_NUMBER && lookup_value_type(t) != DT_INT64)
+        return error_invalid("Value index for line number requires table value dtype of int64, got %s", dtype_name(lookup_value_type(t)));
+    return NULL;
+}
+
 static Error *run_file(KernelContext *k) {
     const FileState *s = k->state;
     LookupTable *t;
@@ -379,12 +417,15 @@ static Error *run_file(KernelContext *k) {
     int64_t count;
     if (k->in[1]->shape.rank != 0) return error_invalid("filename should be a single string, but got %s", shape_text(&k->in[1]->shape).text);
     char *path = str_dup(tstring_str(tensor_str(k->in[1])));
-    Error *err = find_table(k, &t);
+    Error *err = find_fixed(k, &t);
     if (err) {
         free(path);
         return err;
     }
-    err = count_lines(path, s->vocab_size, &count);
+    bool had_content = lookup_is_initialised(t);
+    if (!*path) err = error_invalid("filename cannot be empty.");
+    if (!err) err = check_line_numbers(s, t);
+    if (!err) err = count_lines(path, s->vocab_size, &count);
     if (!err && s->vocab_size >= 0 && count < s->vocab_size)
         err = error_invalid("Invalid vocab_size in %s: expected %lld but got %lld", path, (long long)s->vocab_size,
                             (long long)count);
@@ -393,6 +434,10 @@ static Error *run_file(KernelContext *k) {
     if (!err) err = tensor_new(lookup_value_type(t), &shape, &values);
     if (!err) err = load_file(s, path, keys, values);
     if (!err) err = lookup_import(t, keys, values);
+    if (err && err->code == CODE_FAILED_PRECONDITION && had_content) { /* whatever the file says: the table has been made by another */
+        error_free(err);
+        err = NULL;
+    }
     tensor_unref(keys);
     tensor_unref(values);
     resource_unref((Resource *)t);
@@ -431,8 +476,8 @@ const KernelDef lookup_cpu[] = {
     {"LookupTableExportV2", .run = run_export},
     {"LookupTableSize", .run = run_size},
     {"LookupTableSizeV2", .run = run_size},
-    {"InitializeTable", .run = run_import},
-    {"InitializeTableV2", .run = run_import},
+    {"InitializeTable", .run = run_initialise},
+    {"InitializeTableV2", .run = run_initialise},
     FILE_INIT("InitializeTableFromTextFile"),
     FILE_INIT("InitializeTableFromTextFileV2"),
     {0},

@@ -116,9 +116,15 @@ static Error *outer_shape(const LookupTable *t, const Tensor *keys, Shape *outer
         return err;
     }
     *outer = shape_of(rank, keys->shape.dims);
-    if (rank > 0 || t->key_shape.rank == 0) return NULL;
+    return NULL;
+}
+
+/* Keys of a dense table come in a row. */
+static Error *check_row_of_keys(const LookupTable *t, const Tensor *keys) {
+    int64_t n = keys->shape.rank ? keys->shape.dims[0] : 1;
+    if (t->kind != LOOKUP_DENSE || keys->count == n * shape_count(&t->key_shape)) return NULL;
     Shape want = t->key_shape;
-    shape_insert_dim(&want, 0, want.dims[0]);
+    shape_insert_dim(&want, 0, n);
     return error_invalid("Expected key shape %s got %s", shape_text(&want).text, shape_text(&keys->shape).text);
 }
 
@@ -135,8 +141,6 @@ static Error *check_pairs(const LookupTable *t, const Tensor *keys, const Tensor
     if (!err) err = lookup_check_types(t, keys->dtype, values->dtype);
     if (!err) err = values_shape(t, outer, &want);
     if (err || shape_eq(&want, &values->shape)) return err;
-    if (t->kind == LOOKUP_FIXED)
-        return error_invalid("Keys and values must have the same size %lld vs %lld", (long long)keys->count, (long long)values->count);
     char *expected = shape_str(&want), *got = shape_str(&values->shape);
     err = error_invalid("Expected shape %s for value, got %s", expected, got);
     free(expected);
@@ -169,13 +173,15 @@ Error *lookup_find(LookupTable *t, const Tensor *keys, const Tensor *fallback, T
     if (!err) err = values_shape(t, &outer, &shape);
     if (err) return err;
     int64_t n = shape_count(&outer), row = shape_count(&t->value_shape);
-    bool each = shape_eq(&fallback->shape, &shape) && fallback->count == n * row;
-    if (fallback->dtype != t->value_type || (!each && fallback->count != row)) {
+    bool each = shape_eq(&fallback->shape, &shape);
+    if (fallback->dtype != t->value_type || (!each && !shape_eq(&fallback->shape, &t->value_shape))) {
         return error_invalid("Expected shape %s or %s for default value, got %s", shape_text(&t->value_shape).text, shape_text(&shape).text,
                              shape_text(&fallback->shape).text);
     }
+    each = each && t->kind == LOOKUP_MUTABLE; /* others take the first for all */
     Tensor *values;
-    err = tensor_new(t->value_type, &shape, &values);
+    err = check_row_of_keys(t, keys);
+    if (!err) err = tensor_new(t->value_type, &shape, &values);
     if (err) return err;
     size_t size = dtype_size(t->value_type);
     pthread_rwlock_rdlock(&t->lock);
@@ -227,6 +233,7 @@ Error *lookup_insert(LookupTable *t, const Tensor *keys, const Tensor *values) {
     if (t->kind == LOOKUP_FIXED)
         return error_unimplemented("Insert not supported by InitializableLookupTable implementations");
     Error *err = check_pairs(t, keys, values, &outer);
+    if (!err) err = check_row_of_keys(t, keys);
     if (err) return err;
     pthread_rwlock_wrlock(&t->lock);
     err = insert_locked(t, keys, values, shape_count(&outer));
@@ -249,6 +256,7 @@ Error *lookup_remove(LookupTable *t, const Tensor *keys) {
     if (t->kind == LOOKUP_FIXED)
         return error_unimplemented("Remove not supported by InitializableLookupTable implementations");
     Error *err = outer_shape(t, keys, &outer);
+    if (!err) err = check_row_of_keys(t, keys);
     if (err) return err;
     int64_t n = shape_count(&outer);
     pthread_rwlock_wrlock(&t->lock);
@@ -340,6 +348,7 @@ Error *lookup_import(LookupTable *t, const Tensor *keys, const Tensor *values) {
     Error *err = check_pairs(t, keys, values, &outer);
     if (err) return err;
     int64_t n = shape_count(&outer);
+    if (t->kind == LOOKUP_FIXED && n == 0) return error_invalid("keys and values cannot be empty tensors.");
     pthread_rwlock_wrlock(&t->lock);
     if (t->kind == LOOKUP_DENSE) {
         err = import_buckets_locked(t, keys, values, n);
@@ -412,9 +421,10 @@ Error *lookup_export(LookupTable *t, Tensor **keys, Tensor **values) {
     pthread_rwlock_rdlock(&t->lock);
     int64_t rows = dense ? t->buckets.count : (int64_t)t->count;
     Shape key_shape = t->key_shape, value_shape = t->value_shape;
+    Error *err = t->initialised ? NULL : error_new(CODE_ABORTED, "HashTable is not initialized.");
     if (dense && key_shape.rank == 0) key_shape = shape_vector(1);
     if (dense && value_shape.rank == 0) value_shape = shape_vector(1);
-    Error *err = key_shape.rank == SHAPE_MAX_RANK || value_shape.rank == SHAPE_MAX_RANK ? error_invalid("Too many dimensions") : NULL;
+    if (!err && (key_shape.rank == SHAPE_MAX_RANK || value_shape.rank == SHAPE_MAX_RANK)) err = error_invalid("Too many dimensions");
     if (!err) {
         shape_insert_dim(&key_shape, 0, rows);
         shape_insert_dim(&value_shape, 0, rows);
@@ -431,6 +441,13 @@ Error *lookup_export(LookupTable *t, Tensor **keys, Tensor **values) {
     *keys = k;
     *values = v;
     return NULL;
+}
+
+bool lookup_is_initialised(LookupTable *t) {
+    pthread_rwlock_rdlock(&t->lock);
+    bool yes = t->initialised;
+    pthread_rwlock_unlock(&t->lock);
+    return yes;
 }
 
 int64_t lookup_size(LookupTable *t) {

@@ -27,12 +27,13 @@ DataType lookup_key_type(const LookupTable *t);
 DataType lookup_value_type(const LookupTable *t);
 LookupKind lookup_kind(const LookupTable *t);
 
-/* fallback is one value, or one for each key. */
+/* fallback is one value, or one for each key, of which only a mutable table takes more than the first. */
 Error *lookup_find(LookupTable *t, const Tensor *keys, const Tensor *fallback, Tensor **out) MUST_CHECK;
 Error *lookup_insert(LookupTable *t, const Tensor *keys, const Tensor *values) MUST_CHECK;
 Error *lookup_remove(LookupTable *t, const Tensor *keys) MUST_CHECK;
 /* Replaces everything. A fixed table takes its content once; content of the same size again is no error. */
 Error *lookup_import(LookupTable *t, const Tensor *keys, const Tensor *values) MUST_CHECK;
-/* Of a dense table every bucket, also those without a key: they have the empty key, or the deleted one. */
+/* A fixed table must have its content. Of a dense table every bucket, also those without a key: they have the empty key, or the deleted one. */
 Error *lookup_export(LookupTable *t, Tensor **keys, Tensor **values) MUST_CHECK;
 int64_t lookup_size(LookupTable *t);
+bool lookup_is_initialised(LookupTable *t); /* only a fixed table can be not yet */

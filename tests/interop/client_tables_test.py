@@ -86,6 +86,17 @@ def lines(p, text, key=LINE, value=NUMBER, kind=tf.string):
     return lookup_ops.StaticHashTableV1(lookup_ops.TextFileInitializer(path, kind, key, tf.int64, value), -1).initializer
 
 
+def empty(value=tf.int64, key=tf.string):
+    return raw.hash_table_v2(key, value, shared_name="empty")
+
+
+def from_file(p, text="a\nb\n", path=None, key=LINE, value=NUMBER, table=None, **more):
+    path = os.path.join(os.path.dirname(p.folder), "lines") if path is None else path
+    with open(path or os.devnull, "w") as file:
+        file.write(text)
+    return raw.initialize_table_from_text_file_v2(empty() if table is None else table, path, key, value, **more)
+
+
 def mutable(values=-1, name="words"):
     return lookup_ops.MutableHashTable(tf.string, tf.int64, values, name=name).resource_handle
 
@@ -101,6 +112,23 @@ ROWS = {
     "default values": lambda p: raw.lookup_table_find_v2(mutable(), tf.constant(["a", "b"]), longs(1, 2, 3)),
     "default rows": lambda p: raw.lookup_table_find_v2(mutable([1, 2], "pairs"), tf.constant(["a", "b"]), longs(1, 2, 3)),
     "rows of rows": lambda p: raw.mutable_hash_table_of_tensors_v2(tf.string, tf.int64, value_shape=[2, 2]),
+    "one default in a row": lambda p: raw.lookup_table_find_v2(mutable(), tf.constant(["a", "b"]), fed([7], np.int64)),
+    "a default row in a row": lambda p: raw.lookup_table_find_v2(mutable([1, 2], "pairs"), tf.constant(["a", "b"]), fed([[7, 8]], np.int64)),
+    "a matrix of keys": lambda p: dense().lookup(fed([[5, 6], [7, 8]], np.int64)),
+    "default before keys": lambda p: raw.lookup_table_find_v2(dense(empty_key=[0, 1], deleted_key=[1, 0]).resource_handle, fed([5, 6], np.int64), longs(1)),
+    "a matrix of keys put in": lambda p: raw.lookup_table_insert_v2(dense().resource_handle, fed([[5, 6]], np.int64), fed([[7, 8]], np.int64)),
+    "export of nothing": lambda p: raw.lookup_table_export_v2(empty(), tf.string, tf.int64),
+    "values that do not fit": lambda p: raw.lookup_table_import_v2(empty(), tf.constant(["a", "b"]), fed([1], np.int64)),
+    "fewer values": lambda p: raw.initialize_table_v2(empty(), tf.constant(["a", "b"]), fed([1], np.int64)),
+    "a key that is no vector": lambda p: raw.initialize_table_v2(empty(), fed(b"a", object), fed(1, np.int64)),
+    "a value that is no vector": lambda p: raw.initialize_table_v2(empty(), tf.constant(["a"]), fed([[1]], np.int64)),
+    "no content": lambda p: raw.initialize_table_v2(empty(), fed(np.zeros([0], object), object), fed(np.zeros([0]), np.int64)),
+    "content for a mutable table": lambda p: raw.initialize_table_v2(raw.mutable_hash_table_v2(tf.string, tf.int64, "tables", "m"), tf.constant(["a"]), longs(1)),
+    "a file for a mutable table": lambda p: from_file(p, table=raw.mutable_hash_table_v2(tf.string, tf.int64, "tables", "m")),
+    "no file": lambda p: from_file(p, path=""),
+    "no lines of a file": lambda p: from_file(p, vocab_size=0),
+    "line numbers as strings": lambda p: from_file(p, key=NUMBER, value=LINE),
+    "line numbers for strings": lambda p: from_file(p, table=empty(tf.string)),
     "an empty line": lambda p: lines(p, "a\n\nb\n"),
     "no lines": lambda p: lines(p, ""),
     "a field that is no number": lambda p: lines(p, "0\ta\nx\tb\n", 1, 0),
@@ -118,9 +146,27 @@ def test_errors_of_tables_are_told_in_the_same_words(rill, reference, tmp_path, 
     def build(p):
         p.attempt(lambda: p.session.run(ROWS[row](p)))
 
+    tf.Session.reset(rill)
     (expected,) = outcomes_of(build, reference, tmp_path / "tensorflow", "v1", {})
     (got,) = outcomes_of(build, rill, tmp_path / "rill", "v1", {})
     assert words(got) == words(expected)
+
+
+@program()
+def test_default_values_of_tables(p):
+    """A mutable table takes one for each key, others the first for all."""
+    for table, key in ((empty(), tf.constant), (mutable(), tf.constant), (dense().resource_handle, lambda keys: longs(*map(ord, keys)))):
+        p.run(raw.lookup_table_import_v2(table, key(["a"]), longs(1)) if table.op.type == "HashTableV2" else raw.lookup_table_insert_v2(table, key(["a"]), longs(1)))
+        for default in (longs(7)[0], longs(7, 8)):
+            p.run(raw.lookup_table_find_v2(table, key(["a", "c"]), default))
+
+
+@program()
+def test_a_file_for_a_table_that_has_its_content_is_not_looked_into(p):
+    first, second = (os.path.join(p.folder, name) for name in ("first", "second"))
+    p.run(from_file(p, path=first))
+    p.run(from_file(p, "c\nd\ne\n", path=second))
+    p.run([raw.lookup_table_size_v2(empty()), raw.lookup_table_find_v2(empty(), tf.constant(["b", "c"]), longs(-1)[0])])
 
 
 @program()
