@@ -26,7 +26,7 @@ typedef void GemmFn(const Gemm *g, ThreadPool *pool);
 /* Whether adding to c what is there gives the bits of a product made first and added then. */
 bool gemm_f32_adds(const Gemm *g);
 GemmFn gemm_f32, gemm_f16, gemm_bf16; /* oneDNN; sums of half types are floats, rounded once at the end */
-GemmFn gemm_f64, gemm_c64, gemm_c128;                 /* tiles in vectors */
+GemmFn gemm_tiles_f32, gemm_f64, gemm_c64, gemm_c128; /* tiles in vectors */
 GemmFn gemm_u32, gemm_u64;                            /* likewise, of signed numbers, too: modulo 2^32 and 2^64, the bits of the plain ones */
 /* Plain C, blocked; for floats the reference that those above are checked against. */
 GemmFn gemm_plain_f16, gemm_plain_bf16, gemm_plain_f32, gemm_plain_f64, gemm_plain_c64, gemm_plain_c128;

@@ -1,4 +1,4 @@
-/* gemm_wide.c: products of doubles, of complex numbers and of integers, for which oneDNN has none. */
+/* gemm_wide.c: products of doubles, of complex numbers and of integers, for which oneDNN has none, and of floats within other matrices. */
 #include <complex.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +29,7 @@ static void gemm_share(const Gemm *g, ThreadPool *pool, RangeFn *rows, RangeFn *
 
 #define AT_LEVEL(f) CPU(f) /* whose argument may be a macro */
 enum { WIDTH_BYTES = 128 };
+#define gemm_plain_tiles_f32 gemm_plain_f32
 #define WIDTH (WIDTH_BYTES / (int64_t)sizeof(T)) /* of a panel of b */
 #define CPU_BODY "kernels/gemm_wide.inc"
 
@@ -36,6 +37,16 @@ enum { WIDTH_BYTES = 128 };
 #define REAL(v) (v)
 #define IMAG(v) 0
 #define MAKE(re, im) (re)
+
+#define S float
+#define T float
+#define NAME(f) f##_tiles_f32
+#define SQUARES 0
+#include "kernels/gemm_wide_pick.inc"
+#undef S
+#undef T
+#undef NAME
+#undef SQUARES
 
 #define S double
 #define T double

@@ -1,4 +1,4 @@
-/* linalg.c: factorisations of dense matrices, once for double and once for Complex. */
+/* linalg.c: factorisations of dense matrices, once for double and once for Complex; triangular solves of floats, too. */
 #include "kernels/linalg.h"
 
 #include <float.h>
@@ -52,6 +52,20 @@ static inline Complex times(Complex x, Complex y) {
     return __builtin_complex(creal(x) * creal(y) - cimag(x) * cimag(y), creal(x) * cimag(y) + cimag(x) * creal(y));
 }
 
+#define T float
+#define PARTS 1
+#define TIMES(x, y) ((x) * (y))
+#define NAME(f) f##_f32
+#define CONJ(x) (x)
+#define gemm_f32 gemm_tiles_f32
+#include "kernels/linalg_solve.inc"
+#undef gemm_f32
+#undef T
+#undef PARTS
+#undef TIMES
+#undef NAME
+#undef CONJ
+
 #define T double
 #define SHORT float
 #define PARTS 1
@@ -62,6 +76,7 @@ static inline Complex times(Complex x, Complex y) {
 #define IMAG(x) 0.0
 #define ABS(x) fabs(x)
 #define ABS2(x) ((x) * (x))
+#include "kernels/linalg_solve.inc"
 #include "kernels/linalg_factor.inc"
 #include "kernels/linalg_reflect.inc"
 #include "kernels/linalg_hessenberg.inc"
@@ -88,6 +103,7 @@ static inline Complex times(Complex x, Complex y) {
 #define IMAG(x) cimag(x)
 #define ABS(x) cabs(x)
 #define ABS2(x) (creal(x) * creal(x) + cimag(x) * cimag(x))
+#include "kernels/linalg_solve.inc"
 #include "kernels/linalg_factor.inc"
 #include "kernels/linalg_reflect.inc"
 #include "kernels/linalg_hessenberg.inc"

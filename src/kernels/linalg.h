@@ -1,4 +1,4 @@
-/* linalg.h: factorisations of dense matrices, row after row in memory, in double precision, real and complex. */
+/* linalg.h: factorisations of dense matrices, row after row in memory, in double precision, real and complex; triangles of floats, too. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,6 +23,7 @@ void lu_solve_c128(const Complex *lu, const int64_t *pivots, int64_t n, const Co
 void lu_inverse_f64(const double *lu, const int64_t *pivots, int64_t n, double *x, ThreadPool *pool);
 void lu_inverse_c128(const Complex *lu, const int64_t *pivots, int64_t n, Complex *x, ThreadPool *pool);
 /* b (n x cols) = inverse of the triangle of a, or of its adjoint, times b. */
+void triangular_solve_f32(const float *a, int64_t n, bool lower, bool adjoint, float *b, int64_t cols, ThreadPool *pool);
 void triangular_solve_f64(const double *a, int64_t n, bool lower, bool adjoint, double *b, int64_t cols, ThreadPool *pool);
 void triangular_solve_c128(const Complex *a, int64_t n, bool lower, bool adjoint, Complex *b, int64_t cols, ThreadPool *pool);
 /* a (m x n) becomes R; q (m x q_cols, q_cols >= min(m, n); NULL: not wanted) the first columns of Q. Signs are those of Householder's

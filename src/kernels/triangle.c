@@ -1,24 +1,33 @@
-/* triangle.c: the small steps of solving triangles and of LU on doubles. */
+/* triangle.c: the small steps of solving triangles of floats and doubles, and of LU of doubles. */
 #include "kernels/triangle.h"
 
 #include <math.h>
 
 #include "kernels/cpu.h"
 
-enum { ROWS = 8, WIDTH = 16 }; /* what is solved together */
-
-typedef double Lanes_plain __attribute__((vector_size(16), aligned(8), may_alias));
-typedef double Lanes_avx2 __attribute__((vector_size(32), aligned(8), may_alias));
-typedef double Lanes_avx512 __attribute__((vector_size(64), aligned(8), may_alias));
-typedef int64_t Bits_plain __attribute__((vector_size(16), aligned(8), may_alias));
-typedef int64_t Bits_avx2 __attribute__((vector_size(32), aligned(8), may_alias));
-typedef int64_t Bits_avx512 __attribute__((vector_size(64), aligned(8), may_alias));
+enum { ROWS = 8 }; /* that are solved together */
+enum { vector_bytes_plain = 16, vector_bytes_avx2 = 32, vector_bytes_avx512 = 64 };
 
 #define CPU_BODY "kernels/triangle.inc"
+#define T float
+#define FN(f) CPU(f##_f32)
+#include "kernels/each_cpu.inc"
+#undef T
+#undef FN
+#define T double
+#define FN(f) CPU(f##_f64)
+#include "kernels/each_cpu.inc"
+#undef CPU_BODY
+
+#define CPU_BODY "kernels/triangle_lu.inc"
 #include "kernels/each_cpu.inc"
 
-void triangle_solve(const double *l, const double *d, int64_t size, double *b, int64_t step, int64_t cols) {
-    CPU_PICK(solve)(l, d, size, b, step, cols);
+void triangle_solve_f32(const float *l, const float *d, int64_t size, float *b, int64_t step, int64_t cols) {
+    CPU_PICK(solve_f32)(l, d, size, b, step, cols);
+}
+
+void triangle_solve_f64(const double *l, const double *d, int64_t size, double *b, int64_t step, int64_t cols) {
+    CPU_PICK(solve_f64)(l, d, size, b, step, cols);
 }
 
 int64_t lu_columns_stride(int64_t rows) {

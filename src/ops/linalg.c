@@ -181,6 +181,17 @@ static Error *run_lu(KernelContext *k) {
     return matrix_output(&job, 0, job.n, job.n) && matrix_output(&job, 1, job.n, -1) ? matrix_job_run(&job) : NULL;
 }
 
+/* Floats where they lie: TensorFlow does not solve for them in double precision either. */
+static Error *triangular_one_f32(const MatrixJob *job, int64_t at, void *scratch) {
+    const TriangularJob *o = job->options;
+    int64_t n = job->n, cols = job->cols;
+    float *x = tensor_f32(job->k->out[0]) + at * n * cols;
+    (void)scratch;
+    memcpy(x, tensor_f32(job->k->in[1]) + o->b_of[at] * n * cols, (size_t)(n * cols) * sizeof *x);
+    triangular_solve_f32(tensor_f32(job->k->in[0]) + o->a_of[at] * n * n, n, o->options->lower, o->options->adjoint, x, cols, job->k->pool);
+    return NULL;
+}
+
 static Error *run_triangular(KernelContext *k) {
     const Shape *a = &k->in[0]->shape, *b = &k->in[1]->shape;
     MatrixJob job;
@@ -200,8 +211,9 @@ static Error *run_triangular(KernelContext *k) {
     job.batch = shape_count(&job.outer);
     TriangularJob t = {k->state, matrix_broadcast_index(&job.outer, a, job.batch), matrix_broadcast_index(&job.outer, b, job.batch)};
     job.options = &t;
-    job.scratch = job.n * job.n + job.n * job.cols;
-    job.fn_f64 = triangular_one_f64;
+    bool single = k->in[0]->dtype == DT_FLOAT;
+    job.scratch = single ? 0 : job.n * job.n + job.n * job.cols;
+    job.fn_f64 = single ? triangular_one_f32 : triangular_one_f64;
     job.fn_c128 = triangular_one_c128;
     err = matrix_job_run(&job);
     free(t.a_of);

@@ -50,6 +50,8 @@ static void check(const int64_t *size, int way, ThreadPool *pool) {
     for (int64_t i = 0; i < size[0] * size[1]; i++) assert_true(fabs((double)got[i] - (double)want[i]) <= slack);
     g.c = alone;
     g.done.arg = alone;
+    gemm_tiles_f32(&g, pool);
+    for (int64_t i = 0; i < size[0] * size[1]; i++) assert_true(fabs((double)alone[i] - (double)want[i]) <= slack);
     if (gemm_thin_f32(&g, NULL)) assert_memory_equal(alone, got, (size_t)(size[0] * size[1]) * sizeof(float));
     free(a);
     free(b);

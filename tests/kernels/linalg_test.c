@@ -186,6 +186,29 @@ static void pivots_are_the_first_of_the_largest(void **state) {
     cpu_limit(CPU_AVX512);
 }
 
+static void check_float_triangles(int count, ThreadPool *pool) {
+    for (int i = 0; i < count * 4; i++) {
+        int64_t n = sides[i / 4], cols = sides[(i / 4 * 3 + 1) % count];
+        bool lower = i & 1, adjoint = i & 2;
+        double *a = matrix_f64(n, n, RANDOM), *x = matrix_f64(n, cols, RANDOM);
+        float *short_a = xcalloc((size_t)(n * n) + 1, sizeof *short_a), *short_x = xcalloc((size_t)(n * cols) + 1, sizeof *short_x);
+        for (int64_t j = 0; j < n * n; j++) a[j] = short_a[j] = (float)(j % (n + 1) == 0 ? 3 : a[j] / (double)n);
+        for (int64_t j = 0; j < n * cols; j++) x[j] = short_x[j] = (float)x[j];
+        triangular_solve_f64(a, n, lower, adjoint, x, cols, pool);
+        triangular_solve_f32(short_a, n, lower, adjoint, short_x, cols, pool);
+        for (int64_t j = 0; j < n * cols; j++) assert_true(fabs((double)short_x[j] - x[j]) <= 1e-6);
+        free(a);
+        free(x);
+        free(short_a);
+        free(short_x);
+    }
+}
+
+static void triangles_of_floats_are_solved_like_those_of_doubles(void **state) {
+    (void)state;
+    with_and_without_threads(check_float_triangles);
+}
+
 static void what_is_not_finite_has_no_eigenvalues(void **state) {
     (void)state;
     double a[4] = {1, 0, (double)NAN, 1}, b[4] = {(double)INFINITY, 0, 1, 1}, values[2], v[4];
@@ -237,6 +260,7 @@ int main(void) {
         cmocka_unit_test(square_roots_and_logarithms_go_back),
         cmocka_unit_test(matrices_without_an_inverse_have_a_pivot_of_zero),
         cmocka_unit_test(pivots_are_the_first_of_the_largest),
+        cmocka_unit_test(triangles_of_floats_are_solved_like_those_of_doubles),
         cmocka_unit_test(what_is_not_finite_has_no_eigenvalues),
         cmocka_unit_test(threads_change_nothing),
     };
