@@ -1,4 +1,4 @@
-/* ctc.c: connectionist temporal classification: the forward-backward algorithm, and prefix beam search. */
+/* ctc.c: connectionist temporal classification: the forward-backward algorithm on all places of a sequence together, and prefix beam search. */
 #include "kernels/ctc.h"
 
 #include <math.h>
@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "kernels/vector_library.h"
+
+enum { PART = 64 }; /* numbers that go through a function together */
 
 static double log_add(double a, double b) {
     if (a == -INFINITY) return b;
@@ -14,90 +17,117 @@ static double log_add(double a, double b) {
 }
 
 void ctc_log_softmax(const double *from, int64_t classes, double *to) {
-    double top = -INFINITY, sum = 0;
+    double top = -INFINITY, sum = 0, part[PART];
     for (int64_t c = 0; c < classes; c++) top = from[c] > top ? from[c] : top;
-    for (int64_t c = 0; c < classes; c++) sum += exp(from[c] - top);
-    for (int64_t c = 0; c < classes; c++) to[c] = from[c] - top - log(sum);
+    for (int64_t first = 0; first < classes; first += PART) {
+        int64_t n = classes - first < PART ? classes - first : PART;
+        for (int64_t c = 0; c < n; c++) to[first + c] = from[first + c] - top;
+        vector_exp_f64(part, to + first, n);
+        for (int64_t c = 0; c < n; c++) sum += part[c];
+    }
+    sum = log(sum);
+    for (int64_t c = 0; c < classes; c++) to[c] -= sum;
 }
 
 /* ---- Loss ---- */
 
-/* The label at place u of the sequence with blanks between and around. */
-static int label_at(const CtcInput *in, const int32_t *labels, int64_t u) {
-    return u % 2 ? labels[u / 2] : in->blank;
+/* The sequence with blanks between and around: at each place its label, and whether a path may stay there and come from two places before, without a blank between.
+ * Rows of numbers, one at each place, for what is being added. */
+typedef struct Lattice {
+    int64_t places;
+    int *labels;
+    bool *stays, *skips;
+    double *one, *two, *spare;
+} Lattice;
+
+static bool lattice_init(Lattice *l, const CtcInput *in, const int32_t *labels, int64_t label_count, bool merge) {
+    int64_t n = l->places = 2 * label_count + 1;
+    l->one = try_alloc((size_t)(n + 2) * (3 * sizeof *l->one + sizeof *l->labels + 2 * sizeof *l->stays));
+    if (!l->one) return false;
+    l->two = l->one + n + 2;
+    l->spare = l->two + n + 2;
+    l->labels = (int *)(l->spare + n + 2);
+    l->stays = (bool *)(l->labels + n + 2);
+    l->skips = l->stays + n + 2;
+    for (int64_t u = 0; u < n; u++) l->labels[u] = u % 2 ? labels[u / 2] : in->blank;
+    for (int64_t u = 0; u < n; u++) {
+        l->stays[u] = merge || l->labels[u] == in->blank;
+        l->skips[u] = u >= 2 && l->labels[u] != in->blank && (!merge || l->labels[u] != l->labels[u - 2]);
+    }
+    return true;
 }
 
-/* Whether a path may go from place u - 2 to u without a blank between. */
-static bool may_skip(const CtcInput *in, const int32_t *labels, int64_t u, bool merge) {
-    if (u < 2 || label_at(in, labels, u) == in->blank) return false;
-    return !merge || label_at(in, labels, u) != label_at(in, labels, u - 2);
+/* log_add of each two numbers. */
+static void log_add_rows(double *sum, const double *x, const double *y, double *spare, int64_t n) {
+    for (int64_t i = 0; i < n; i++) spare[i] = x[i] > y[i] ? y[i] - x[i] : x[i] - y[i];
+    vector_exp_f64(spare, spare, n);
+    vector_log1p_f64(spare, spare, n);
+    for (int64_t i = 0; i < n; i++) {
+        double more = (x[i] > y[i] ? x[i] : y[i]) + spare[i];
+        sum[i] = x[i] == -INFINITY ? y[i] : y[i] == -INFINITY ? x[i] : more;
+    }
 }
 
-static void forward(const CtcInput *in, const int32_t *labels, int64_t places, bool merge, double *alpha) {
+static void forward(const CtcInput *in, const Lattice *l, double *alpha) {
+    int64_t n = l->places;
     for (int64_t t = 0; t < in->time; t++) {
-        const double *y = in->scores + t * in->classes, *before = alpha + (t - 1) * places;
-        for (int64_t u = 0; u < places; u++) {
-            double sum = -INFINITY;
-            int label = label_at(in, labels, u);
-            if (t == 0) {
-                sum = u < 2 ? 0 : -INFINITY;
-            } else {
-                if (merge || label == in->blank) sum = before[u];
-                if (u > 0) sum = log_add(sum, before[u - 1]);
-                if (may_skip(in, labels, u, merge)) sum = log_add(sum, before[u - 2]);
+        const double *y = in->scores + t * in->classes, *before = alpha + (t - 1) * n;
+        double *now = alpha + t * n;
+        for (int64_t u = 0; u < n && t == 0; u++) now[u] = u < 2 ? 0 : -INFINITY;
+        if (t > 0) {
+            for (int64_t u = 0; u < n; u++) {
+                l->one[u] = l->stays[u] ? before[u] : -INFINITY;
+                l->two[u] = u > 0 ? before[u - 1] : -INFINITY;
             }
-            alpha[t * places + u] = y[label] + sum;
+            log_add_rows(now, l->one, l->two, l->spare, n);
+            for (int64_t u = 0; u < n; u++) l->two[u] = l->skips[u] ? before[u - 2] : -INFINITY;
+            log_add_rows(now, now, l->two, l->spare, n);
         }
+        for (int64_t u = 0; u < n; u++) now[u] += y[l->labels[u]];
     }
 }
 
 /* Like alpha, but of what comes after time t. */
-static void backward(const CtcInput *in, const int32_t *labels, int64_t places, bool merge, double *beta) {
-    for (int64_t t = in->time - 1; t >= 0; t--) {
-        const double *y = in->scores + (t + 1) * in->classes, *after = beta + (t + 1) * places;
-        for (int64_t u = 0; u < places; u++) {
-            double sum = -INFINITY;
-            if (t == in->time - 1) {
-                sum = u >= places - 2 ? 0 : -INFINITY;
-            } else {
-                int label = label_at(in, labels, u);
-                if (merge || label == in->blank) sum = after[u] + y[label];
-                if (u + 1 < places) sum = log_add(sum, after[u + 1] + y[label_at(in, labels, u + 1)]);
-                if (u + 2 < places && may_skip(in, labels, u + 2, merge))
-                    sum = log_add(sum, after[u + 2] + y[label_at(in, labels, u + 2)]);
-            }
-            beta[t * places + u] = sum;
-        }
+static void backward(const CtcInput *in, const Lattice *l, double *beta) {
+    int64_t n = l->places;
+    for (int64_t u = 0; u < n && in->time > 0; u++) beta[(in->time - 1) * n + u] = u >= n - 2 ? 0 : -INFINITY;
+    for (int64_t t = in->time - 2; t >= 0; t--) {
+        const double *y = in->scores + (t + 1) * in->classes, *after = beta + (t + 1) * n;
+        double *now = beta + t * n, *next = l->two;
+        for (int64_t u = 0; u < n; u++) next[u] = after[u] + y[l->labels[u]];
+        next[n] = -INFINITY;
+        for (int64_t u = 0; u < n; u++) l->one[u] = l->stays[u] ? next[u] : -INFINITY;
+        log_add_rows(now, l->one, next + 1, l->spare, n);
+        for (int64_t u = 0; u < n; u++) l->one[u] = u + 2 < n && l->skips[u + 2] ? next[u + 2] : -INFINITY;
+        log_add_rows(now, now, l->one, l->spare, n);
     }
 }
 
 bool ctc_loss(const CtcInput *in, const int32_t *labels, int64_t label_count, bool merge, double *loss,
               double *gradient) {
+    Lattice l = {0};
     int64_t places = 2 * label_count + 1;
     double *alpha = try_alloc((size_t)(in->time * places + 1) * sizeof *alpha),
-           *beta = try_alloc((size_t)(in->time * places + 1) * sizeof *beta),
-           *sums = try_alloc((size_t)(in->classes + 1) * sizeof *sums);
-    bool ok = alpha && beta && sums;
+           *beta = try_alloc((size_t)(in->time * places + 1) * sizeof *beta);
+    bool ok = lattice_init(&l, in, labels, label_count, merge) && alpha && beta;
     double total = -INFINITY;
     if (!ok) goto out;
-    forward(in, labels, places, merge, alpha);
-    backward(in, labels, places, merge, beta);
+    forward(in, &l, alpha);
+    backward(in, &l, beta);
     for (int64_t u = 0; u < places; u++) total = log_add(total, alpha[u] + beta[u]);
     *loss = -total;
     for (int64_t t = 0; t < in->time; t++) {
-        const double *y = in->scores + t * in->classes;
-        for (int64_t c = 0; c < in->classes; c++) sums[c] = -INFINITY;
-        for (int64_t u = 0; u < places && total != -INFINITY; u++) {
-            int label = label_at(in, labels, u);
-            sums[label] = log_add(sums[label], alpha[t * places + u] + beta[t * places + u]);
-        }
-        for (int64_t c = 0; c < in->classes; c++)
-            gradient[t * in->classes + c] = exp(y[c]) - (total == -INFINITY ? 0 : exp(sums[c] - total));
+        double *row = gradient + t * in->classes;
+        vector_exp_f64(row, in->scores + t * in->classes, in->classes);
+        if (total == -INFINITY) continue;
+        for (int64_t u = 0; u < places; u++) l.one[u] = alpha[t * places + u] + beta[t * places + u] - total;
+        vector_exp_f64(l.one, l.one, places);
+        for (int64_t u = 0; u < places; u++) row[l.labels[u]] -= l.one[u];
     }
 out:
     free(alpha);
     free(beta);
-    free(sums);
+    free(l.one);
     return ok;
 }
 
