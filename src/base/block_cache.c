@@ -211,10 +211,14 @@ void *block_alloc(size_t size) {
     return class < SMALL_CLASSES ? small_alloc(class) : large_alloc(class);
 }
 
-void *block_zeroed(size_t size) {
+void *block_new(size_t size) {
     void *block = block_alloc(size);
     if (!block) abort();
-    return memset(block, 0, size);
+    return block;
+}
+
+void *block_zeroed(size_t size) {
+    return memset(block_new(size), 0, size);
 }
 
 void block_free(void *block, size_t size) {

@@ -5,7 +5,8 @@
 
 /* 64-byte aligned; NULL when there is not enough memory. Any thread may free what another one has allocated. */
 void *block_alloc(size_t size);
-void *block_zeroed(size_t size); /* filled with 0; ends the process when there is no memory: for small things of our own */
+void *block_new(size_t size);    /* ends the process when there is no memory: for small things of our own */
+void *block_zeroed(size_t size); /* the same, filled with 0 */
 void block_free(void *block, size_t size); /* the size it was allocated with; NULL is allowed */
 
 /* Bytes that wait to be used again; at most one of BLOCK_CACHE_PART parts of the machine's memory. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/block_cache.h"
 #include "base/memory.h"
 
 enum { SWEEPS_KEPT = 16, STEPS_PER_VALUE = 30, TURNS_PER_TASK = 4096 };
@@ -24,12 +25,13 @@ static int64_t vectors_of_row(const TurnedRows *r) {
 void turned_rows_init(TurnedRows *r, bool single, int64_t count, int64_t width, ThreadPool *pool) {
     *r = (TurnedRows){.single = single, .width = width, .capacity = SWEEPS_KEPT * count + 1, .pool = pool};
     r->stride = (vectors_of_row(r) + 1) * numbers_of_vector(r);
-    r->rows = xcalloc((size_t)(count * (vectors_of_row(r) + 1) + 1), ROW_TURN_BYTES);
+    r->bytes = (size_t)(count * (vectors_of_row(r) + 1) + 1) * ROW_TURN_BYTES;
+    r->rows = block_zeroed(r->bytes);
     r->turns = xmalloc((size_t)r->capacity * sizeof *r->turns);
 }
 
 void turned_rows_clear(TurnedRows *r) {
-    free(r->rows);
+    block_free(r->rows, r->bytes);
     free(r->turns);
     *r = (TurnedRows){0};
 }
@@ -92,8 +94,12 @@ static void tridiagonal_step(double *d, double *e, int64_t start, int64_t end, b
     }
     double x = d[start] - mu, z = e[start];
     for (int64_t k = start; k < end && z != 0; k++) {
-        double c, s;
-        if (x == 0) {
+        double c, s, square = x * x + z * z;
+        if (square > 1e-200 && square < 1e200) {
+            double one = 1 / sqrt(square);
+            c = x * one;
+            s = -z * one;
+        } else if (x == 0) {
             c = 0;
             s = z < 0 ? 1 : -1;
         } else if (fabs(x) > fabs(z)) {
@@ -161,11 +167,12 @@ static bool tridiagonal_solve_squares(double *d, double *e, int64_t n, double ep
 }
 
 bool tridiagonal_solve_values(double *d, double *e, int64_t n, double epsilon, TurnedRows *rows) {
+    double one = 1 / epsilon; /* a power of two */
     if (!rows) return tridiagonal_solve_squares(d, e, n, epsilon);
     int64_t end = n - 1, start = 0, steps = 0;
     while (end > 0 && steps <= STEPS_PER_VALUE * n) {
         for (int64_t i = start; i < end; i++) {
-            double scaled = e[i] / epsilon;
+            double scaled = e[i] * one;
             if (fabs(e[i]) < DBL_MIN || scaled * scaled <= fabs(d[i]) + fabs(d[i + 1])) e[i] = 0;
         }
         while (end > 0 && e[end - 1] == 0) end--;

@@ -1,6 +1,7 @@
 /* diagonal.h: real tridiagonal and bidiagonal matrices made diagonal by turning pairs of rows and columns. */
 #pragma once
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/threadpool.h"
@@ -10,6 +11,7 @@
 typedef struct TurnedRows {
     bool single; /* floats, for results that will be: twice as many in a vector */
     void *rows;
+    size_t bytes;          /* of the rows */
     int64_t stride, width; /* in numbers */
     RowTurn *turns;        /* that have not been applied yet */
     int64_t count, capacity;

@@ -1,14 +1,13 @@
 /* gemm_wide.c: products of doubles, of complex numbers and of integers, for which oneDNN has none, and of floats within other matrices. */
 #include <complex.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
+#include "base/block_cache.h"
 #include "kernels/cpu.h"
 #include "kernels/gemm.h"
 
 enum { TILE_ROWS = 8, BLOCK_ROWS = 64, BLOCK_DEPTH = 128, BLOCK_BYTES = 1 << 18 }; /* a block of b stays in the second cache, a panel of it in the first */
-enum { GEMM_WORK = 1 << 20, GEMM_SMALL = 1 << 12 };                               /* products that pay for another thread; for tiles */
+enum { GEMM_WORK = 1 << 20, GEMM_SMALL = 1 << 12, FEW_COLUMNS = 64 };             /* products that pay for another thread; for tiles */
 
 typedef enum TileUse { TILE_SET, TILE_ADDS, TILE_SUBTRACTS } TileUse; /* what becomes of a tile of c */
 

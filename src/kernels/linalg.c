@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/block_cache.h"
 #include "base/memory.h"
 #include "kernels/diagonal.h"
 #include "kernels/gemm.h"

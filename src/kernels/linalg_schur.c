@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/block_cache.h"
 #include "base/memory.h"
 #include "kernels/complex_turn.h"
 #include "kernels/gemm.h"
@@ -15,6 +16,7 @@ enum { SWEEPS_KEPT = 16, TRIES = 60, STRIP = 16 /* columns that one thread turns
  * and z, whose rows are the conjugated columns of q, are turned later, many turns at once. */
 typedef struct Schur {
     int64_t n, stride, z_stride, count, capacity, done; /* turns: done to columns behind */
+    size_t bytes;
     Complex *memory, *t, *z;
     ComplexTurn *turns;
     ThreadPool *pool;
@@ -26,14 +28,15 @@ static int64_t whole_steps(int64_t n) {
 
 static void schur_init(Schur *s, int64_t n, ThreadPool *pool) {
     *s = (Schur){.n = n, .stride = whole_steps(n) + 2 * COMPLEX_TURN_STEP, .z_stride = whole_steps(n) + COMPLEX_TURN_STEP, .capacity = SWEEPS_KEPT * n, .pool = pool};
-    s->memory = xcalloc((size_t)((n + COMPLEX_TURN_STEP + 1) * s->stride + n * s->z_stride), sizeof *s->memory);
+    s->bytes = (size_t)((n + COMPLEX_TURN_STEP + 1) * s->stride + n * s->z_stride) * sizeof *s->memory;
+    s->memory = block_zeroed(s->bytes);
     s->t = s->memory + COMPLEX_TURN_STEP;
     s->z = s->memory + (n + COMPLEX_TURN_STEP + 1) * s->stride;
     s->turns = xmalloc((size_t)(s->capacity + 1) * sizeof *s->turns);
 }
 
 static void schur_clear(Schur *s) {
-    free(s->memory);
+    block_free(s->memory, s->bytes);
     free(s->turns);
 }
 
@@ -42,7 +45,8 @@ static void schur_begin(Schur *s, Complex *a) {
     int64_t n = s->n;
     bool real = true;
     for (int64_t i = 0; i < n * n; i++) real &= cimag(a[i]) == 0;
-    Complex *q = xmalloc((size_t)(n * n + 1) * sizeof *q);
+    size_t size = (size_t)(n * n + 1) * sizeof(Complex);
+    Complex *q = block_new(size);
     double *h = (double *)a, *real_q = (double *)q;
     if (real) {
         for (int64_t i = 0; i < n * n; i++) h[i] = creal(a[i]);
@@ -56,7 +60,7 @@ static void schur_begin(Schur *s, Complex *a) {
             s->z[j * s->z_stride + i] = real ? real_q[i * n + j] : conj(q[i * n + j]);
         }
     }
-    free(q);
+    block_free(q, size);
 }
 
 static void turn_z(void *arg, int64_t begin, int64_t end) {

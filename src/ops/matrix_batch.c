@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/block_cache.h"
 #include "base/float16.h"
 #include "base/memory.h"
 
@@ -45,12 +46,12 @@ Tensor *matrix_output(MatrixJob *job, int output, int64_t rows, int64_t cols) {
 static void run_range(void *arg, int64_t begin, int64_t end) {
     MatrixJob *job = arg;
     size_t size = job->is_complex ? sizeof(Complex) : sizeof(double);
-    void *scratch = try_alloc((size_t)(job->scratch + 1) * size);
+    void *scratch = block_alloc((size_t)(job->scratch + 1) * size);
     Error *err =
         scratch ? NULL
                 : error_new(CODE_RESOURCE_EXHAUSTED, "No memory for matrices of %lld numbers", (long long)job->scratch);
     for (int64_t i = begin; i < end && !err; i++) err = (job->is_complex ? job->fn_c128 : job->fn_f64)(job, i, scratch);
-    free(scratch);
+    block_free(scratch, (size_t)(job->scratch + 1) * size);
     Error *none = NULL;
     if (err && !atomic_compare_exchange_strong(&job->error, &none, err)) error_free(err);
 }
