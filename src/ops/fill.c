@@ -55,7 +55,7 @@ static Error *run_zeros_like(KernelContext *k) {
 
 static Error *run_ones_like(KernelContext *k) {
     const RowMath *math = row_math(k->in[0]->dtype);
-    if (!math) return error_unimplemented("OnesLike of type %s", dtype_name(k->in[0]->dtype));
+    if (!math) return kernel_lacks_type(k->node, k->in[0]->dtype);
     Tensor *out = kernel_output(k, 0, &k->in[0]->shape);
     if (out) copy_fill(k->pool, element_kind(out->dtype), out->data, math->one, out->count);
     return NULL;

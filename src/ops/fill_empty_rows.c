@@ -125,7 +125,7 @@ static Error *run_grad(KernelContext *k) {
         return error_invalid("reverse_index_map must be a vector, saw: %s", shape_text(&map->shape).text);
     if (grad->shape.rank != 1)
         return error_invalid("grad_values must be a vector, saw: %s", shape_text(&grad->shape).text);
-    if (!math) return error_unimplemented("%.*s of type %s", STR_ARG(k->node->op), dtype_name(grad->dtype));
+    if (!math) return kernel_lacks_type(k->node, grad->dtype);
     Shape scalar = SHAPE_SCALAR;
     Tensor *values = kernel_output(k, 0, &map->shape), *fallback = values ? kernel_output(k, 1, &scalar) : NULL;
     Tensor *used = fallback ? kernel_scratch(k, DT_BOOL, &grad->shape) : NULL;

@@ -66,13 +66,13 @@ static Error *run_update(KernelContext *k) {
 
 static Error *run_add(KernelContext *k) {
     const RowMath *math = row_math(k->in[0]->dtype);
-    if (!math || !math->add) return error_unimplemented("InplaceAdd of type %s", dtype_name(k->in[0]->dtype));
+    if (!math || !math->add) return error_invalid("Unsupported data type: %s", dtype_name(k->in[0]->dtype));
     return change_rows(k, math->add);
 }
 
 static Error *run_sub(KernelContext *k) {
     const RowMath *math = row_math(k->in[0]->dtype);
-    if (!math || !math->sub) return error_unimplemented("InplaceSub of type %s", dtype_name(k->in[0]->dtype));
+    if (!math || !math->sub) return error_invalid("Unsupported data type: %s", dtype_name(k->in[0]->dtype));
     return change_rows(k, math->sub);
 }
 

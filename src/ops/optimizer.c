@@ -84,7 +84,7 @@ Error *optimizer_init(const Node *node, void *state) {
     if (!s->row->name) return error_internal("No optimizer for op %.*s", STR_ARG(node->op));
     Error *err = node_attr_type(node, "T", &s->dtype);
     if (err) return err;
-    if (!update_type(s->dtype, &s->type) || !update_of(s)) return error_unimplemented("Op %.*s of type %s", STR_ARG(node->op), dtype_name(s->dtype));
+    if (!update_type(s->dtype, &s->type) || !update_of(s)) return kernel_lacks_type(node, s->dtype);
     return s->row->flag_attr ? node_attr_bool(node, s->row->flag_attr, &s->flag) : NULL;
 }
 

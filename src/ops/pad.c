@@ -194,7 +194,7 @@ static Error *run_mirror_pad_grad(KernelContext *k) {
     const Tensor *in = k->in[0];
     int offset = ((const MirrorState *)k->state)->offset;
     const RowMath *math = row_math(in->dtype);
-    if (!math) return error_unimplemented("MirrorPadGrad of type %s", dtype_name(in->dtype));
+    if (!math) return kernel_lacks_type(k->node, in->dtype);
     Padding p;
     Error *err = read_paddings(k, &p);
     if (err) return err;
@@ -267,7 +267,7 @@ static Error *run_tile(KernelContext *k) {
 static Error *run_tile_grad(KernelContext *k) {
     const Tensor *in = k->in[0];
     const RowMath *math = row_math(in->dtype);
-    if (!math) return error_unimplemented("TileGrad of type %s", dtype_name(in->dtype));
+    if (!math) return kernel_lacks_type(k->node, in->dtype);
     int64_t multiples[SHAPE_MAX_RANK], is[SHAPE_MAX_RANK], os[SHAPE_MAX_RANK];
     Error *err = read_multiples(k, multiples);
     if (err) return err;

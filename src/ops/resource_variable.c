@@ -231,7 +231,7 @@ static Error *update_locked(KernelContext *k, Variable *v, RowFn *fn) {
 }
 
 static Error *run_update(KernelContext *k, RowFn *fn) {
-    if (!fn) return error_unimplemented("%.*s of type %s", STR_ARG(k->node->op), dtype_name(k->in[1]->dtype));
+    if (!fn) return kernel_lacks_type(k->node, k->in[1]->dtype);
     Variable *v = NULL;
     Error *err = kernel_variable(k, 0, &v);
     if (err) return err;

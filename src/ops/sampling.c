@@ -67,7 +67,7 @@ Error *sampling_fill(KernelContext *k, RandomKind kind, Philox p, Tensor *out) {
     bool is_float =
         out->dtype == DT_HALF || out->dtype == DT_BFLOAT16 || out->dtype == DT_FLOAT || out->dtype == DT_DOUBLE;
     if (!random_type(out->dtype, &spec.type) || (kind != RANDOM_UNIFORM && !is_float))
-        return error_unimplemented("%.*s of type %s", STR_ARG(k->node->op), dtype_name(out->dtype));
+        return kernel_lacks_type(k->node, out->dtype);
     random_fill(k->pool, &spec, p, out->data, out->count);
     return NULL;
 }
@@ -78,7 +78,7 @@ Error *sampling_range(KernelContext *k, int low_input, int high_input, int64_t c
     if (high->shape.rank != 0) return error_invalid("maxval must be 0-D, got shape %s", shape_text(&high->shape).text);
     *spec = (RandomSpec){.kind = RANDOM_RANGE};
     if (!random_type(low->dtype, &spec->type))
-        return error_unimplemented("Random integers of type %s", dtype_name(low->dtype));
+        return kernel_lacks_type(k->node, low->dtype);
     if (low->dtype == DT_UINT64) {
         spec->low = *(const uint64_t *)low->data;
         uint64_t end = *(const uint64_t *)high->data;

@@ -90,7 +90,7 @@ static Error *search(KernelContext *k, bool upper) {
     if (sorted->shape.dims[0] != values->shape.dims[0])
         return error_invalid("Leading dim_size of both tensors must match.");
     if (!fns[sorted->dtype])
-        return error_unimplemented("%.*s of type %s", STR_ARG(k->node->op), dtype_name(sorted->dtype));
+        return kernel_lacks_type(k->node, sorted->dtype);
     if (kernel_output_type(k, 0) == DT_INT32 && (values->count > INT32_MAX || sorted->shape.dims[1] > INT32_MAX))
         return error_invalid("values tensor size must less than INT_MAX");
     Tensor *out = kernel_output(k, 0, &values->shape);

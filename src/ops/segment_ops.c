@@ -154,7 +154,7 @@ static double divisor(SegmentKind kind, int64_t n) {
 static Error *math_of(KernelContext *k, DataType dtype, SegmentKind kind, const RowMath **math) {
     *math = row_math(dtype);
     if (*math && row_fn(*math, kind)) return NULL;
-    return error_unimplemented("%.*s of type %s", STR_ARG(k->node->op), dtype_name(dtype));
+    return kernel_lacks_type(k->node, dtype);
 }
 
 /* The rows of one call: row i of the input goes to segment ids[i]; with indices it is row indices[i]. */

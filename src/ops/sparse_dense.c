@@ -171,7 +171,7 @@ static Error *run_dense_add(KernelContext *k) {
                              (long long)k->in[2]->count);
     err = sparse_view("Input a_", k->in[0], k->in[1], k->in[2], &v);
     if (err) return err;
-    if (!math) return error_unimplemented("SparseTensorDenseAdd of type %s", dtype_name(dense->dtype));
+    if (!math) return kernel_lacks_type(k->node, dense->dtype);
     if (v.shape.rank != dense->shape.rank)
         return error_invalid("Two operands have different ranks; received: %d and %d", v.shape.rank, dense->shape.rank);
     for (int d = 0; d < v.shape.rank; d++) {
@@ -214,7 +214,7 @@ static Error *sparse_dense(KernelContext *k, size_t fn_offset) {
             "Number of dimensions must match second dimension of indices. Got %lld dimensions, indices shape: %s",
             (long long)k->in[2]->count, shape_text(&k->in[0]->shape).text);
     err = sparse_view("Input sp_", k->in[0], k->in[1], k->in[2], &v);
-    if (!err && !fn) err = error_unimplemented("%.*s of type %s", STR_ARG(k->node->op), dtype_name(dense->dtype));
+    if (!err && !fn) err = kernel_lacks_type(k->node, dense->dtype);
     if (err) return err;
     int rank = v.shape.rank, shift = rank - dense->shape.rank;
     bool fits = shift >= 0;
@@ -352,7 +352,7 @@ static Error *run_matmul(KernelContext *k) {
     Error *err = sparse_view("Tensor 'a'", k->in[0], k->in[1], k->in[2], &v);
     if (!err) err = check_matmul(k->in[0], &v, b, s);
     if (err) return err;
-    if (!fns[b->dtype]) return error_unimplemented("SparseTensorDenseMatMul of type %s", dtype_name(b->dtype));
+    if (!fns[b->dtype]) return kernel_lacks_type(k->node, b->dtype);
     SparseMatMul g = {.indices = k->in[0],
                       .values = v.values->data,
                       .b = b->data,

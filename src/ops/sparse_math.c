@@ -167,7 +167,7 @@ static Error *run_add(KernelContext *k) {
     const RowMath *math = row_math(k->in[1]->dtype);
     Error *err = two_views(k, &a, &b);
     if (err) return err;
-    if (!math) return error_unimplemented("SparseAdd of type %s", dtype_name(k->in[1]->dtype));
+    if (!math) return kernel_lacks_type(k->node, k->in[1]->dtype);
     if (k->in[6]->shape.rank != 0)
         return error_invalid("The magnitude threshold must be a scalar: got shape %s",
                              shape_text(&k->in[6]->shape).text);
@@ -243,7 +243,7 @@ static Error *extreme(KernelContext *k, bool max) {
     if (!err) err = sparse_check_tuples(&b);
     if (err) return err;
     if (!math || !math->max)
-        return error_unimplemented("%.*s of type %s", STR_ARG(k->node->op), dtype_name(k->in[1]->dtype));
+        return kernel_lacks_type(k->node, k->in[1]->dtype);
     int64_t n = 0;
     Pair *pairs = merge(a.indices, a.nnz, b.indices, b.nnz, a.shape.rank, &n);
     size_t size = dtype_size(a.values->dtype);
@@ -366,7 +366,7 @@ static Error *reduce(KernelContext *k, bool max, bool sparse) {
     const RowMath *math = row_math(k->in[1]->dtype);
     RowFn *fn = math ? (max ? math->max : math->add) : NULL;
     Reduction r = {0};
-    if (!fn) return error_unimplemented("%.*s of type %s", STR_ARG(k->node->op), dtype_name(k->in[1]->dtype));
+    if (!fn) return kernel_lacks_type(k->node, k->in[1]->dtype);
     Error *err = reduction_plan(k, &r);
     if (!err) err = (sparse ? reduce_sparse : reduce_dense)(k, &r, fn);
     free(r.order);

@@ -189,7 +189,7 @@ out:
 static Error *run_unique(KernelContext *k) {
     const Tensor *in = k->in[0], *axes = k->input_count > 1 ? k->in[1] : NULL;
     if (in->dtype == DT_VARIANT || in->dtype == DT_RESOURCE)
-        return error_unimplemented("Unique of type %s", dtype_name(in->dtype));
+        return kernel_lacks_type(k->node, in->dtype);
     if (axes && axes->shape.rank != 1) return error_invalid("axis expects a 1D vector.");
     if (!axes || axes->count == 0) {
         if (in->shape.rank != 1) return error_invalid("unique expects a 1D vector.");
@@ -240,7 +240,7 @@ static Error *run_list_diff(KernelContext *k) {
     if (x->shape.rank != 1) return error_invalid("x should be a 1D vector.");
     if (y->shape.rank != 1) return error_invalid("y should be a 1D vector.");
     if (x->dtype == DT_VARIANT || x->dtype == DT_RESOURCE)
-        return error_unimplemented("ListDiff of type %s", dtype_name(x->dtype));
+        return kernel_lacks_type(k->node, x->dtype);
     RowTable table;
     int64_t *kept = try_alloc((size_t)(x->count + 1) * sizeof *kept);
     bool ok = table_init(&table, x->dtype, 1, y->count) && kept;

@@ -139,7 +139,7 @@ static Error *update_locked(KernelContext *k, Variable *v, RowFn *fn) {
 static Error *run_update(KernelContext *k, RowFn *fn) {
     Variable *v = k->ref[0];
     if (!v) return error_invalid("The input of %.*s is not a variable", STR_ARG(k->node->name));
-    if (!fn) return error_unimplemented("%.*s of type %s", STR_ARG(k->node->op), dtype_name(k->in[1]->dtype));
+    if (!fn) return kernel_lacks_type(k->node, k->in[1]->dtype);
     pthread_mutex_lock(&v->mutex);
     Error *err = update_locked(k, v, fn);
     pthread_mutex_unlock(&v->mutex);

@@ -62,10 +62,12 @@ static void add_type(StrBuf *b, DataType type) {
 
 static Error *no_kernel(const Node *node, const KernelDef *def, DataType type) {
     StrBuf known = {0};
-    const char *attr = def && def->type_attr ? def->type_attr : "T";
+    Str value;
+    const char *attr = def && def->type_attr ? def->type_attr : node_attr(node, "T", &value) ? "T" : "dtype";
     strbuf_addf(&known, "[%s=", attr);
     add_type(&known, type);
-    strbuf_add(&known, STR("]\nRegistered devices: [CPU]\nRegistered kernels:\n"));
+    strbuf_add(&known, STR("]\nRegistered devices: [CPU]\n"));
+    if (def && !def->run) strbuf_add(&known, STR("Registered kernels:\n"));
     for (int t = 1; def && t < DT_COUNT; t++) {
         if (!def->by_type[t]) continue;
         strbuf_addf(&known, "  device='CPU'; %s in [", attr);
@@ -79,6 +81,10 @@ static Error *no_kernel(const Node *node, const KernelDef *def, DataType type) {
                             STR_ARG(node->name), STR_ARG(op_nearest(node->op)));
     strbuf_clear(&known);
     return err;
+}
+
+Error *kernel_lacks_type(const Node *node, DataType type) {
+    return no_kernel(node, kernel_of(node->op), dtype_base(type));
 }
 
 Error *kernel_find(const Node *node, const KernelDef **def, KernelFn **run) {

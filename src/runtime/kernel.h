@@ -135,8 +135,10 @@ int64_t kernel_step_id(const KernelContext *k);
 
 /* Fills the registry, once. Tables end with a row whose op is NULL. */
 void kernel_registry_init(const KernelDef *const *tables, int table_count);
-/* The kernel of a node; Unimplemented / NotFound name op, types and what is there. */
+/* The kernel of a node; the error names op, types and what is there. */
 Error *kernel_find(const Node *node, const KernelDef **def, KernelFn **run) MUST_CHECK;
+/* What a kernel for all types says of one that it is not for: in the words for a node without a kernel. */
+Error *kernel_lacks_type(const Node *node, DataType type) MUST_CHECK;
 bool kernel_exists(Str op);
 bool kernel_has(const Node *node); /* for its types, too */
 const KernelDef *kernel_of(Str op); /* NULL when there is none */

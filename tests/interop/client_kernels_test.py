@@ -231,3 +231,20 @@ def test_jpegs_cut_off_anywhere_are_made_up_alike(p):
         for size in range(whole.index(b"\xff\xda") + 14, len(whole), 17):
             if whole[size - 1] != 0xff:
                 p.run(image, {data: whole[:size]})
+
+
+def complex_step():
+    handle, one = R.VarHandleOp(dtype=tf.complex64, shape=[]), tf.constant(1, tf.complex64)
+    return R.ResourceApplyFtrl(var=handle, accum=handle, linear=handle, grad=one, lr=one, l1=one, l2=one, lr_power=one)
+
+
+NONE, EMPTY = np.zeros([0], np.int8), np.zeros([0, 2], np.int64)
+test_types_that_a_kernel_is_not_for = table({
+    "bounds": lambda: R.LowerBound(sorted_inputs=[[True]], values=[[True]]),
+    "complex optimizer": complex_step,
+    "filled rows": lambda: R.SparseFillEmptyRowsGrad(reverse_index_map=np.int64([0]), grad_values=["a"]),
+    "in place": lambda: R.InplaceAdd(x=["a"], i=[0], v=["b"]),
+    "mirrored text": lambda: R.MirrorPadGrad(input=["a"], paddings=[[0, 0]], mode="REFLECT"),
+    "sparse product": lambda: R.SparseTensorDenseMatMul(a_indices=EMPTY, a_values=NONE, a_shape=np.int64([1, 1]), b=np.zeros([1, 1], np.int8)),
+    "text in a variable": lambda: R.AssignAddVariableOp(resource=R.VarHandleOp(dtype=tf.string, shape=[]), value="a"),
+})
