@@ -40,6 +40,12 @@ static bool find_field(Str message, uint32_t field, Str *out) {
     return found && !r.failed;
 }
 
+static bool is_message(Str bytes) {
+    WireReader r = wire_reader(bytes);
+    while (wire_next(&r)) continue;
+    return !r.failed;
+}
+
 static Error *damaged(const char *path, const char *what) {
     return error_new(CODE_DATA_LOSS, "%s: %s", path, what);
 }
@@ -101,7 +107,8 @@ static Error *read_file(SliceFile *f, int file) {
     }
     const TableEntry *entry = table_find(f->tables[file], STR(""));
     Str meta = STR("");
-    if (!entry || !find_field(entry->value, SLICES_META, &meta))
+    /* The index of a later format begins with a message too: it is a file without slices. */
+    if (!entry || (!find_field(entry->value, SLICES_META, &meta) && !is_message(entry->value)))
         return error_new(CODE_INTERNAL,
                          "Failed to find the saved tensor slices at the beginning of the checkpoint file: %s", path);
     WireReader r = wire_reader(meta);

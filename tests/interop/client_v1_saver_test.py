@@ -69,6 +69,15 @@ def test_files_cross_over(p):
 
 
 @program()
+def test_an_index_of_the_second_format_is_a_file_without_slices(p):
+    v = tf.get_variable("v", initializer=[1.0, 2.0])
+    p.init()
+    keeper = tf.train.Saver()
+    p.attempt(lambda: keeper.restore(p.session, keeper.save(p.session, os.path.join(p.folder, "model"), write_meta_graph=False) + ".index"))
+    p.run(v)
+
+
+@program()
 def test_every_type_and_none_more(p):
     for i, dtype in enumerate(["f2", "f4", "f8", "i1", "u1", "i2", "u2", "i4", "i8", "c8", "c16", "?", "u4", "u8", "S", "bf"]):
         dtype = tf.bfloat16.as_numpy_dtype if dtype == "bf" else dtype
