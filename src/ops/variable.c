@@ -52,8 +52,8 @@ static Error *run_variable(KernelContext *k) {
     if (err) return err;
     Variable *v = (Variable *)r;
     if (v->dtype != s->dtype) {
-        err = error_invalid("Trying to share variable %.*s with type %s, but it has type %s", STR_ARG(name),
-                            dtype_name(s->dtype), dtype_name(v->dtype));
+        err = error_internal("Output 0 of type %s_ref does not match declared output type %s_ref for node {{node %.*s}}", dtype_name(v->dtype),
+                             dtype_name(s->dtype), STR_ARG(k->node->name));
     } else {
         kernel_set_output_ref(k, 0, v);
     }

@@ -317,6 +317,18 @@ def test_containers_and_reset(p):
 
 
 @program("v1", "v2", server=True)
+def test_a_variable_of_another_type_or_shape_has_the_name(p):
+    v = tf.get_variable("v", initializer=[1.0, 2.0])
+    p.run(v.initializer)
+    for value in ([3, 4], [3.0]):
+        with tf.Graph().as_default(), tf.Session(p.target) as s:
+            other = tf.get_variable("v", initializer=value)
+            for fetch in (other, other.initializer, tf.is_variable_initialized(other), other):
+                p.attempt(lambda: s.run(fetch))
+        p.run(v)
+
+
+@program("v1", "v2", server=True)
 def test_state_between_sessions(p):
     v = tf.get_variable("v", initializer=1.0)
     p.run(v.initializer)
