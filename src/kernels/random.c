@@ -240,9 +240,9 @@ double random_gamma(Philox p, double alpha) {
     }
 }
 
-/* Knuth's product of uniforms for small rates, Hormann's transformed rejection for others. */
+/* Knuth's product of uniforms for small rates (0 for those below 0), Hormann's transformed rejection for others. */
 double random_poisson(Philox p, double rate, double most) {
-    if (!isfinite(rate) || rate < 0) return NAN;
+    if (!isfinite(rate)) return NAN;
     if (rate > most) return most;
     Uniforms uniforms = {.p = &p};
     if (rate < 10) {

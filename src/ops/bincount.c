@@ -69,12 +69,16 @@ static inline int64_t bin_of(const BinRow *r, int64_t i) {
 #undef NAME
 #undef SUM
 
-static Error *negative_value(void) {
-    return error_invalid("Input arr must be non-negative!");
+/* The first of a row of bins that is below 0, in the words for one row or for several. */
+static Error *negative_bin(const Tensor *values, int64_t at, bool matrix) {
+    if (!matrix) return error_invalid("Input arr must be non-negative!");
+    while (index_at(values, at) >= 0) at++;
+    return error_invalid("Input 'in' must be non-negative! Negative input value found: %lld", (long long)index_at(values, at));
 }
 
-/* false: one is negative. */
-static bool count_row(const Tensor *values, int64_t from, int64_t n, const Tensor *weights, bool binary, int64_t bins, size_t size, char *out) {
+/* False: a value is negative. */
+static bool count_row(const Tensor *values, int64_t from, int64_t n, const Tensor *weights, bool binary, int64_t bins,
+                      size_t size, char *out) {
     BinRow r = {.count = n, .bins = bins, .binary = binary, .out = out};
     if (values->dtype == DT_INT64)
         r.wide = tensor_i64(values) + from;
@@ -114,7 +118,7 @@ static bool is_long(const Tensor *values, const Tensor *weights, int64_t bins) {
     return any_order && values->count >= LONG_ROW && bins <= values->count / (4 * PARTS);
 }
 
-static Error *count_long(KernelContext *k, const Tensor *values, const Tensor *weights, int64_t bins, Tensor *out) {
+static Error *count_long(KernelContext *k, const Tensor *values, const Tensor *weights, int64_t bins, bool matrix, Tensor *out) {
     Shape shape = shape_matrix(PARTS, bins);
     Tensor *counts = kernel_scratch(k, out->dtype, &shape);
     if (!counts) return NULL;
@@ -123,7 +127,7 @@ static Error *count_long(KernelContext *k, const Tensor *values, const Tensor *w
     threadpool_parallel_for(k->pool, PARTS, 1, count_parts, &job);
     for (int part = 0; part < PARTS; part++) row_math(out->dtype)->add(out->data, job.counts + (size_t)(part * bins) * job.size, bins);
     tensor_unref(counts);
-    return job.is_negative ? negative_value() : NULL;
+    return job.is_negative ? negative_bin(values, 0, matrix) : NULL;
 }
 
 static Error *bincount(KernelContext *k, bool binary, bool rows_allowed) {
@@ -149,9 +153,10 @@ static Error *bincount(KernelContext *k, bool binary, bool rows_allowed) {
     memset(out->data, 0, tensor_bytes(out));
     size_t size = dtype_size(out->dtype);
     int64_t rows = matrix ? shape.dims[0] : 1, width = rows > 0 ? values->count / rows : 0;
-    if (rows == 1 && !binary && is_long(values, weights, bins)) return count_long(k, values, weights, bins, out);
+    if (rows == 1 && !binary && is_long(values, weights, bins)) return count_long(k, values, weights, bins, matrix, out);
     for (int64_t r = 0; r < rows; r++) {
-        if (!count_row(values, r * width, width, weights, binary, bins, size, (char *)out->data + (size_t)(r * bins) * size)) return negative_value();
+        char *to = (char *)out->data + (size_t)(r * bins) * size;
+        if (!count_row(values, r * width, width, weights, binary, bins, size, to)) return negative_bin(values, r * width, matrix);
     }
     return NULL;
 }
@@ -244,7 +249,7 @@ static Error *run_sparse_bincount(KernelContext *k) {
     size_t row_bytes = matrix ? (size_t)bins * dtype_size(out->dtype) : 0;
     for (int64_t i = 0; i < s.nnz; i++) {
         int64_t bin = index_at(values, i);
-        if (!matrix && bin < 0) return negative_value();
+        if (!matrix && bin < 0) return error_invalid("Input arr must be non-negative!");
         if (bin < 0 || bin >= bins) continue;
         count_value((char *)out->data + row_bytes * (size_t)s.indices[i * s.shape.rank], bin, weights, i, binary, math);
     }

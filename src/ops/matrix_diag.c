@@ -248,6 +248,9 @@ static Error *run_matrix_set_diag(KernelContext *k) {
     if (err) return err;
     Shape wanted = packed_shape(&in->shape, &b);
     if (diagonal->shape.rank < 1) return error_invalid("diagonal must be at least 1-dim, received shape: []");
+    int outer = in->shape.rank - 2;
+    if (b.lower != b.upper && outer < diagonal->shape.rank && diagonal->shape.dims[outer] != b.upper - b.lower + 1)
+        return error_invalid("The number of diagonals provided in `diag` is not consistent with `lower_diag_index` and `upper_diag_index`");
     if (!shape_eq(&wanted, &diagonal->shape))
         return error_invalid(
             "Either first dimensions of diagonal don't match input.shape[:-2], or diagonal.shape[:-1] is not "

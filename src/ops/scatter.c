@@ -207,11 +207,29 @@ static Error *check_rows(const Tensor *params, const Tensor *indices, const Tens
         shape_text(u).text, shape_text(i).text, shape_text(p).text);
 }
 
+static bool is_integer(DataType t) {
+    return (t >= DT_INT32 && t <= DT_INT8) || t == DT_INT64 || t == DT_UINT16 || t == DT_UINT32 || t == DT_UINT64;
+}
+
+/* Whether a divisor is 0 and the quotient would be no number. */
+static bool divides_by_zero(ScatterKind kind, const Tensor *updates) {
+    if (kind != SCATTER_DIV || !is_integer(updates->dtype)) return false;
+    size_t size = dtype_size(updates->dtype);
+    const char *at = updates->data;
+    uint64_t number = 0;
+    for (int64_t i = 0; i < updates->count; i++, at += size) {
+        memcpy(&number, at, size);
+        if (number == 0) return true;
+    }
+    return false;
+}
+
 static Error *scatter_rows(KernelContext *k, Tensor *params, const Tensor *indices, const Tensor *updates) {
     const ScatterState *s = k->state;
     bool by_handle = str_starts(k->node->op, STR("Resource"));
     if (by_handle && indices->count == 0) return NULL; /* then TensorFlow looks at no shape */
     Error *err = check_rows(params, indices, updates, by_handle);
+    if (!err && divides_by_zero(s->kind, updates)) err = error_invalid("updates must not contain 0");
     if (err) return err;
     int64_t rows = params->shape.dims[0], width = shape_prod(&params->shape, 1, params->shape.rank);
     for (int64_t i = 0; i < indices->count; i++) {

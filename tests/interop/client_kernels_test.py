@@ -248,3 +248,16 @@ test_types_that_a_kernel_is_not_for = table({
     "sparse product": lambda: R.SparseTensorDenseMatMul(a_indices=EMPTY, a_values=NONE, a_shape=np.int64([1, 1]), b=np.zeros([1, 1], np.int8)),
     "text in a variable": lambda: R.AssignAddVariableOp(resource=R.VarHandleOp(dtype=tf.string, shape=[]), value="a"),
 })
+
+
+@program()
+def test_integers_of_a_variable_are_not_divided_by_0(p):
+    for dtype in (tf.int32, tf.uint8, tf.int64):
+        v = tf.Variable(tf.constant([6, 7], dtype), use_resource=True)
+        p.session.run(v.initializer)
+        for indices, divisors in (([0], [0]), ([0, 1], [2, 0]), (0, 0), ([1, 0], [7, 2])):
+            p.run(R.ResourceScatterDiv(resource=v.handle, indices=indices, updates=tf.constant(divisors, dtype)))
+            p.run(v.read_value())
+
+
+test_poisson = table({"rates below 0": lambda: [tf.random_poisson([-3.0, 2.0, -0.5], [4], seed=1), tf.random.stateless_poisson([4, 2], [1, 2], [2.0, -1.0], tf.float64)]})

@@ -166,6 +166,9 @@ def of_its_own_gradient(x):
 
 
 ROWS = {
+    "bins of rows below 0": lambda p: tf.raw_ops.DenseBincount(input=fed([[1, 2], [2, -3]], np.int32), size=3, weights=tf.zeros([0]), binary_output=True),
+    "diagonals: too few": lambda p: tf.raw_ops.MatrixSetDiagV3(input=tf.ones([2, 3]), diagonal=fed([[1, 2]]), k=fed([-1, 0], np.int32)),
+    "diagonals: of another width": lambda p: tf.raw_ops.MatrixSetDiagV3(input=tf.ones([2, 3]), diagonal=fed([[1, 2, 3], [4, 5, 6]]), k=fed([-1, 0], np.int32)),
     "rows added to: another width": lambda p: changed(p, tf.scatter_add, fed([0], np.int32), fed([1, 2, 3])),
     "places added to: too deep": lambda p: changed(p, tf.scatter_nd_add, fed([[0, 1, 2]], np.int32), fed([1])),
     "places added to: one vector": lambda p: changed(p, tf.scatter_nd_add, fed([0], np.int32), fed([1, 2])),
