@@ -223,11 +223,17 @@ static Error *array_init(const Node *node, void *state) {
     return err ? err : node_attr_string(node, "tensor_array_name", &s->name);
 }
 
+/* Input i, which must be one number. */
+static Error *scalar_input(KernelContext *k, int i, const char *what, int64_t *out) {
+    if (k->in[i]->shape.rank != 0) return error_invalid("TensorArray %s must be scalar, but had shape: %s", what, shape_text(&k->in[i]->shape).text);
+    return kernel_scalar_int(k, i, out);
+}
+
 static Error *run_array(KernelContext *k) {
     static _Atomic int64_t counter; /* names within the process are unique, so that arrays of loop iterations never meet */
     const ArrayState *s = k->state;
     int64_t count = 0;
-    Error *err = kernel_scalar_int(k, 0, &count);
+    Error *err = scalar_input(k, 0, "size", &count);
     if (!err && count < 0) err = error_invalid("Size should be >= 0.");
     if (!err && count > MAX_ELEMENTS) err = error_invalid("Size should be at most %d, got %lld", MAX_ELEMENTS, (long long)count);
     if (err) return err;
@@ -298,7 +304,7 @@ static Error *run_grad(KernelContext *k) {
 static Error *run_write(KernelContext *k) {
     int64_t i = 0;
     TensorArray *a = NULL;
-    Error *err = kernel_scalar_int(k, 1, &i);
+    Error *err = scalar_input(k, 1, "index", &i);
     if (!err) err = take_array(k, &a);
     if (err) return err;
     err = write_locked(a, i, k->in[2]);
@@ -316,7 +322,7 @@ static Error *run_read(KernelContext *k) {
     int64_t i = 0;
     TensorArray *a = NULL;
     Tensor *value = NULL;
-    Error *err = kernel_scalar_int(k, 1, &i);
+    Error *err = scalar_input(k, 1, "index", &i);
     if (!err) err = take_array(k, &a);
     if (err) return err;
     err = check_type(a, kernel_output_type(k, 0));

@@ -202,12 +202,13 @@ Error *kernel_partial_shape(KernelContext *k, int i, PartialShape *out) {
         out->rank = -1;
         return NULL;
     }
-    if (t->shape.rank != 1) return error_invalid("The element_shape must be a vector or the scalar -1, saw shape %s", shape_text(&t->shape).text);
+    if (t->shape.rank == 0) return error_invalid("The only valid scalar shape tensor is the fully unknown shape specified as -1.");
+    if (t->shape.rank != 1) return error_invalid("Shape must be at most rank 1 but is rank %d", t->shape.rank);
     if (t->count > SHAPE_MAX_RANK) return error_invalid("Shapes of %lld dimensions are not supported", (long long)t->count);
     out->rank = (int)t->count;
     for (int d = 0; d < out->rank; d++) {
         out->dims[d] = tensor_index(t, d);
-        if (out->dims[d] < -1) return error_invalid("Dimension %d of element_shape is %lld", d, (long long)out->dims[d]);
+        if (out->dims[d] < -1) return error_invalid("Dimension %lld must be >= -1", (long long)out->dims[d]);
     }
     return NULL;
 }

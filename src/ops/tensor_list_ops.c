@@ -62,6 +62,7 @@ static Error *check_item(const TensorList *list, const Tensor *item, const char 
 static Error *run_empty(KernelContext *k) {
     PartialShape shape = {.rank = -1};
     int64_t max_count = 0;
+    if (k->in[1]->shape.rank != 0) return error_invalid("max_num_elements expected to be a scalar but got shape: %s", shape_text(&k->in[1]->shape).text);
     Error *err = kernel_partial_shape(k, 0, &shape);
     if (!err) err = kernel_scalar_int(k, 1, &max_count);
     if (!err) kernel_set_list(k, 0, tensor_list_new(element_type(k), &shape, max_count));
@@ -73,7 +74,7 @@ static Error *run_reserve(KernelContext *k) {
     int64_t count = 0;
     Error *err = kernel_partial_shape(k, 0, &shape);
     if (err) return err;
-    if (k->in[1]->count != 1) return error_invalid("The num_elements to reserve must be a tensor size 1, but got %s", shape_text(&k->in[1]->shape).text);
+    if (k->in[1]->shape.rank != 0) return error_invalid("The num_elements to reserve must be a tensor size 1, but got %s", shape_text(&k->in[1]->shape).text);
     count = tensor_index(k->in[1], 0);
     if (count < 0) return error_invalid("The num_elements to reserve must be a non negative number, but got %lld", (long long)count);
     err = check_count(count);
@@ -264,8 +265,9 @@ static Error *run_push_back(KernelContext *k) {
 
 static Error *run_push_back_batch(KernelContext *k) {
     const Tensor *lists = k->in[0], *t = k->in[1];
-    if (t->shape.rank < 1 || t->shape.dims[0] != lists->count)
-        return error_invalid("Expected tensor.shape[0] == input_handles.size, but saw %s vs. %lld", shape_text(&t->shape).text, (long long)lists->count);
+    if (t->shape.rank < 1) return error_invalid("Expected tensor to be at least a vector, but saw shape: %s", shape_text(&t->shape).text);
+    if (t->shape.dims[0] != lists->count)
+        return error_invalid("Expected tensor.shape[0] == input_handles.size, but saw %lld vs. %lld", (long long)t->shape.dims[0], (long long)lists->count);
     Tensor *out = kernel_output(k, 0, &lists->shape);
     Error *err = NULL;
     for (int64_t i = 0; out && !err && i < lists->count; i++) {
@@ -347,9 +349,11 @@ static Error *run_set_item(KernelContext *k) {
     if (k->in[1]->shape.rank != 0) return error_invalid("Expected argument 1 to be a scalar. Received shape %s", shape_text(&k->in[1]->shape).text);
     Error *err = kernel_scalar_int(k, 1, &at);
     if (!err) err = kernel_list(k, 0, k->in[2]->dtype, &list);
+    if (!err && !partial_shape_matches(&list->shape, &k->in[2]->shape))
+        err = error_invalid("Tried to set a tensor with incompatible shape at a list index. Item element shape: %s list shape: %s",
+                            shape_text(&k->in[2]->shape).text, shape_text(&list->shape).text);
     if (!err && (at < 0 || at > MAX_ELEMENTS || (!s->grow && at >= list->count)))
         err = error_invalid("Trying to modify element %lld in a list with %lld elements.", (long long)at, (long long)list->count);
-    if (!err) err = check_item(list, k->in[2], "");
     if (!err) err = kernel_list_output(k, 0, 0, &list);
     if (err) return err;
     if (at >= list->count) tensor_list_resize(list, at + 1);
