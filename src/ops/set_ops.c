@@ -329,7 +329,8 @@ static Error *distance_views(KernelContext *k, SparseView *h, SparseView *t) {
         if (indices->rank != 2) return error_invalid("%s_indices should be a matrix, but got shape: %s", name, shape_text(indices).text);
         if (values->rank != 1) return error_invalid("%s_values should be a vector, but got shape: %s", name, shape_text(values).text);
         if (size->rank != 1) return error_invalid("%s_shape should be a vector, but got shape: %s", name, shape_text(size).text);
-        if (indices->rank == 2 && k->in[i + 2]->count != indices->dims[1])
+        if (i && of_t->count < 2) return error_invalid("Input SparseTensors must have rank at least 2, but truth_shape rank is: %lld", (long long)of_t->count);
+        if (k->in[i + 2]->count != indices->dims[1])
             return error_invalid("Expected %s_shape.NumElements == #cols(%s_indices), their shapes are: %s and %s", name, name,
                                  shape_text(&k->in[i + 2]->shape).text, shape_text(indices).text);
         if (sparse_counts_differ(k->in[i], k->in[i + 1]))
@@ -343,7 +344,6 @@ static Error *distance_views(KernelContext *k, SparseView *h, SparseView *t) {
     if (!err) err = distance_shape(of_t);
     if (!err) err = sparse_view("hypothesis_", k->in[0], k->in[1], of_h, h);
     if (!err) err = sparse_view("truth_", k->in[3], k->in[4], of_t, t);
-    if (!err && h->shape.rank < 1) err = error_invalid("hypothesis_shape must have at least one dimension");
     return err;
 }
 

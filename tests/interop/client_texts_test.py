@@ -247,6 +247,7 @@ ROWS = {
     "list of a negative shape": lambda p: tf.raw_ops.TensorListReserve(element_shape=fed([-2], np.int32), num_elements=1, element_dtype=tf.float32),
     "array of sizes": lambda p: tf.raw_ops.TensorArrayV3(size=fed([3], np.int32), dtype=tf.float32).flow,
     "array written at places": lambda p: tf.raw_ops.TensorArrayWriteV3(handle=array().handle, index=fed([0], np.int32), value=1.0, flow_in=0.0),
+    "edit distance of vectors": lambda p: tf.edit_distance(*[tf.SparseTensor(fed([[0]], np.int64), fed([1]), fed([1], np.int64))] * 2),
     "lists of other shapes": lambda p: tf.raw_ops.AddN(inputs=[list_of(1.0), list_of([1.0])]),
     "container that is not there": lambda p: test_ops.resource_using_op(test_ops.stub_resource_handle_op("nowhere", "stub")),
     "barrier of other shapes": lambda p: shared_barriers(p, tf.float32, shape=[2]),
