@@ -54,9 +54,8 @@ double special_dawson(double x) {
 
 double special_expint(double x) {
     const double euler = 0.57721566490153286061;
-    if (!(x >= 0)) return NAN;
+    if (!(x >= 0) || isinf(x)) return NAN;
     if (x == 0) return -INFINITY;
-    if (isinf(x)) return x;
     if (x < 40) {
         double term = 1, sum = 0;
         for (int k = 1; k < 200; k++) {
@@ -121,7 +120,7 @@ static double dilogarithm_series(double z) {
 
 double special_spence(double x) {
     const double sixth = M_PI * M_PI / 6;
-    if (!(x >= 0)) return NAN;
+    if (!(x >= 0) || isinf(x)) return NAN;
     if (x == 0) return sixth;
     if (x > 1) return -special_spence(1 / x) - 0.5 * log(x) * log(x);
     double z = 1 - x;

@@ -261,3 +261,10 @@ def test_integers_of_a_variable_are_not_divided_by_0(p):
 
 
 test_poisson = table({"rates below 0": lambda: [tf.random_poisson([-3.0, 2.0, -0.5], [4], seed=1), tf.random.stateless_poisson([4, 2], [1, 2], [2.0, -1.0], tf.float64)]})
+
+
+def at_infinity(op):
+    return lambda: [getattr(R, op)(x=tf.constant([np.inf, -np.inf, 1.0, 1e30], dtype)) for dtype in (tf.float32, tf.float64)]
+
+
+test_special_functions = table({op: at_infinity(op) for op in ("BesselJ0", "BesselJ1", "BesselY0", "BesselY1", "Expint", "Spence", "Dawsn", "FresnelCos", "FresnelSin")})
