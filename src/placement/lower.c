@@ -22,6 +22,18 @@ static Error *gate_of_arguments(Lowerer *l, Node *n, Node **gate) {
     return lowerer_add_unary(l, lowerer_name(l, n, "called"), "Identity", n, n->inputs[by], n->input_types[by], gate);
 }
 
+/* Lets everyone who takes a result wait for the effects. Each is held alone: a step makes only those that it uses. */
+static Error *hold_results(Lowerer *l, const Node *n, Inlined *body) {
+    for (int i = 0; i < body->ret_count; i++) {
+        Node *identity;
+        Error *err = lowerer_add_unary(l, lowerer_name(l, n, "result"), "Identity", n, body->rets[i], lowerer_type(body->rets[i]), &identity);
+        if (err) return err;
+        node_add_control(l->g, identity, body->effects);
+        body->rets[i] = (Output){identity, 0};
+    }
+    return NULL;
+}
+
 /* The first `skip` inputs are no arguments. */
 static Error *lower_call(Lowerer *l, Node *n, int skip, Node *enclosing, int depth) {
     Str value, function;
@@ -46,9 +58,8 @@ static Error *lower_call(Lowerer *l, Node *n, int skip, Node *enclosing, int dep
     Node *start = gate ? gate : enclosing;
     if (!err && !start && l->has_switches) err = gate_of_arguments(l, n, &start);
     if (!err) err = lowerer_inline(l, n, function, n->name, args + skip, n->input_count - skip, start, depth, &body);
-    if (err) return err;
-    bool whole = body.effects && lowerer_runs_whole(n);
-    return (whole ? lowerer_become_results : lowerer_replace)(l, n, body.rets, body.ret_count, body.effects ? body.effects : gate);
+    if (!err && body.effects && lowerer_runs_whole(n)) err = hold_results(l, n, &body);
+    return err ? err : lowerer_become_results(l, n, body.rets, body.ret_count, body.effects ? body.effects : gate);
 }
 
 static Error *lower_remote_call(Lowerer *l, Node *n, Node *enclosing, int depth) {

@@ -27,7 +27,7 @@ static Error *join_branches(Lowerer *l, Node *n, const Str *functions, Node **pi
         err = lowerer_add_merge(l, lowerer_name(l, n, "merge"), n, choices, branches, &merge);
         if (!err) results[i] = (Output){merge, 0};
     }
-    return err ? err : lowerer_replace(l, n, results, n->output_count, executed);
+    return err ? err : lowerer_become_results(l, n, results, n->output_count, executed);
 }
 
 /* Identity of the n's selector, so that control inputs of the node hold back the branches. */

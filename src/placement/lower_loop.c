@@ -101,5 +101,5 @@ Error *lower_while(Lowerer *l, Node *n, Node *enclosing, int depth) {
     if (test.effects) node_add_control(l->g, loop_cond, test.effects);
     err = node_resolve(l->g, loop_cond);
     if (!err) err = add_loop_body(l, n, &p, loop_cond, body, depth);
-    return err ? err : lowerer_replace(l, n, p.results, p.count, NULL);
+    return err ? err : lowerer_become_results(l, n, p.results, p.count, NULL);
 }

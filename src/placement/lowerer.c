@@ -99,14 +99,9 @@ Error *lowerer_become_results(Lowerer *l, Node *n, const Output *results, int co
     if (count) node_add_attr(l->g, n, STR("T"), attr_make_types(l->g->arena, types, count));
     node_set_inputs(l->g, n, results, count);
     if (before) node_add_control(l->g, n, before);
-    return node_resolve(l->g, n);
-}
-
-Error *lowerer_replace(Lowerer *l, Node *n, const Output *results, int count, Node *before) {
-    Error *err = lowerer_become_results(l, n, results, count, before);
     l->replaced = vec_reserve(l->replaced, &l->replaced_capacity, l->replaced_count + 1, sizeof *l->replaced);
     l->replaced[l->replaced_count++] = (struct Replaced){n, n->inputs};
-    return err;
+    return node_resolve(l->g, n);
 }
 
 void lowerer_bypass_replaced(Lowerer *l) {

@@ -22,7 +22,7 @@ typedef struct Lowerer {
     struct Replaced {
         Node *node;
         const Output *results;
-    } *replaced; /* lowered nodes whose consumers are to take the results */
+    } *replaced; /* lowered nodes */
     size_t replaced_count, replaced_capacity;
     int body_count;    /* inlined so far */
     bool all;          /* If, Case and While are lowered even when the client did not ask for it */
@@ -63,11 +63,9 @@ Error *lowerer_inline(Lowerer *l, Node *caller, Str function, Str prefix, const 
    functions say must: PartitionedCall, and conditions and loops that are lowered at the client's wish. */
 bool lowerer_runs_whole(const Node *n);
 
-/* Turns the functional node itself into an IdentityN of its results that waits for `before`, and its consumers with it. */
+/* Turns the functional node itself into an IdentityN of its results that waits for `before`. */
 Error *lowerer_become_results(Lowerer *l, Node *n, const Output *results, int count, Node *before) MUST_CHECK;
-/* The same, but the node's consumers are to take the results directly. */
-Error *lowerer_replace(Lowerer *l, Node *n, const Output *results, int count, Node *before) MUST_CHECK;
-/* Lets the consumers of replaced nodes do so. */
+/* Lets the consumers of lowered nodes take the results directly. */
 void lowerer_bypass_replaced(Lowerer *l);
 
 /* The device that a RemoteCall is for. False: it stays a call, which then knows the tasks there are. */

@@ -602,3 +602,6 @@ def test_effects_that_no_result_needs(p):
             p.run(fetch)
             p.run(v.read_value())
     p.run(checked(-1.0) + 1.0)
+    x = tf.constant(2.0)
+    p.run(tf.gradients(counted(v.handle, x), x)[0] * 1.0)
+    p.run(v.read_value())
