@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/block_cache.h"
 #include "base/memory.h"
 #include "kernels/fft.h"
 #include "ops/elements.h"

@@ -165,9 +165,39 @@ static void transforms_side_by_side_are_those_one_by_one(void **state) {
     }
 }
 
+/* Each line in its lane, real and imaginary parts in their rows; and back, where nothing else is written. */
+static void lines_come_side_by_side_and_go_back(void **state) {
+    (void)state;
+    enum { LINE = 40, GAP = 3, SIZE = FFT_LANES * (LINE + GAP) };
+    for (int level = 0; level < CPU_LEVELS; level++) {
+        cpu_limit((CpuLevel)level);
+        for (int64_t count = 0; count <= LINE; count++) {
+            float from[2 * SIZE], lanes[2 * FFT_LANES * LINE], back[2 * SIZE];
+            int64_t starts[FFT_LANES];
+            for (int i = 0; i < 2 * SIZE; i++) from[i] = (float)i;
+            for (int l = 0; l < FFT_LANES; l++) starts[l] = (FFT_LANES - 1 - l) * (LINE + GAP) + l % 2;
+            for (int exchanged = 0; exchanged < 2; exchanged++) {
+                fft_lanes_take_f32(from, starts, count, exchanged, lanes);
+                for (int64_t k = 0; k < count; k++)
+                    for (int l = 0; l < FFT_LANES; l++)
+                        for (int part = 0; part < 2; part++) assert_true(lanes[(2 * k + (part ^ exchanged)) * FFT_LANES + l] == from[2 * (starts[l] + k) + part]);
+                for (int i = 0; i < 2 * SIZE; i++) back[i] = -1;
+                fft_lanes_give_f32(lanes, count, exchanged, back, starts);
+                int64_t written = 0;
+                for (int i = 0; i < 2 * SIZE; i++) written += back[i] != -1;
+                assert_int_equal(written, 2 * FFT_LANES * count);
+                for (int l = 0; l < FFT_LANES; l++)
+                    for (int64_t f = 0; f < 2 * count; f++) assert_true(back[2 * starts[l] + f] == from[2 * starts[l] + f]);
+            }
+        }
+    }
+    cpu_limit(CPU_AVX512);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(transforms_are_the_sums_that_define_them),
                                        cmocka_unit_test(reals_take_half_a_transform),
-                                       cmocka_unit_test(transforms_side_by_side_are_those_one_by_one)};
+                                       cmocka_unit_test(transforms_side_by_side_are_those_one_by_one),
+                                       cmocka_unit_test(lines_come_side_by_side_and_go_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
