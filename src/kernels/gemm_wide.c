@@ -40,42 +40,34 @@ enum { WIDTH_BYTES = 128 };
 #define S float
 #define T float
 #define NAME(f) f##_tiles_f32
-#define SQUARES 0
 #include "kernels/gemm_wide_pick.inc"
 #undef S
 #undef T
 #undef NAME
-#undef SQUARES
 
 #define S double
 #define T double
 #define NAME(f) f##_f64
-#define SQUARES 1 /* eight numbers are a vector, at most */
 #include "kernels/gemm_wide_pick.inc"
 #undef S
 #undef T
 #undef NAME
-#undef SQUARES
 
 #define S uint32_t
 #define T uint32_t
 #define NAME(f) f##_u32
-#define SQUARES 0
 #include "kernels/gemm_wide_pick.inc"
 #undef S
 #undef T
 #undef NAME
-#undef SQUARES
 
 #define S uint64_t
 #define T uint64_t
 #define NAME(f) f##_u64
-#define SQUARES 1 /* eight numbers are a vector, at most */
 #include "kernels/gemm_wide_pick.inc"
 #undef S
 #undef T
 #undef NAME
-#undef SQUARES
 
 #undef PARTS
 #undef REAL
@@ -89,19 +81,16 @@ enum { WIDTH_BYTES = 128 };
 #define S double _Complex
 #define T double
 #define NAME(f) f##_c128
-#define SQUARES 0
 #include "kernels/gemm_wide_pick.inc"
 #undef REAL
 #undef IMAG
 #undef S
 #undef T
 #undef NAME
-#undef SQUARES
 
 #define REAL(v) crealf(v)
 #define IMAG(v) cimagf(v)
 #define S float _Complex
 #define T float
 #define NAME(f) f##_c64
-#define SQUARES 0
 #include "kernels/gemm_wide_pick.inc"
