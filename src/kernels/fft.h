@@ -28,7 +28,7 @@ void fft_run_real_inverse(const FftPlan *plan, double _Complex *data, double _Co
  * them lie at data[2 * k * FFT_LANES], the imaginary parts after them. An inverse is the transform with real and
  * imaginary parts exchanged, before and after. */
 enum { FFT_LANES = 16 };
-/* FFT_LANES lines of `count` complex numbers, at 2 * starts[l], brought side by side, and back; exchanged: their real and imaginary parts are. */
+/* FFT_LANES lines of `count` complex numbers, which begin at starts[l], brought side by side, and back; exchanged: their real and imaginary parts are. */
 void fft_lanes_take_f32(const float *from, const int64_t *starts, int64_t count, bool exchanged, float *lanes);
 void fft_lanes_give_f32(const float *lanes, int64_t count, bool exchanged, float *to, const int64_t *starts);
 int64_t fft_lanes_scratch(const FftPlan *plan); /* floats or doubles that they need */
