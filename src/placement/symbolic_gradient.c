@@ -69,6 +69,26 @@ static bool is_smooth(DataType t) {
            t == DT_COMPLEX128 || t == DT_VARIANT;
 }
 
+/* The gradient by an argument that no result depends on. As in TensorFlow a resource is taken for a variable of floats. */
+static Error *add_zeros(Graph *g, Output x, Output *out) {
+    DataType type = dtype_base(x.node->output_types[x.index]);
+    Node *value = NULL, *zeros = NULL;
+    Error *err = NULL;
+    if (type == DT_RESOURCE) {
+        type = DT_FLOAT;
+        err = graph_add_node(g, graph_unique_name(g, STR("value")), STR("ReadVariableOp"), STR(""), &value);
+        if (err) return err;
+        node_add_attr(g, value, STR("dtype"), attr_make_type(g->arena, type));
+        node_set_inputs(g, value, &x, 1);
+        err = node_resolve(g, value);
+        x = (Output){value, 0};
+    }
+    if (!err) err = add_typed(g, "zeros", "ZerosLike", type, &x, &zeros);
+    if (!err) err = node_resolve(g, zeros);
+    *out = (Output){zeros, 0};
+    return err;
+}
+
 /* Gradients of the body's results by its arguments become its results. */
 static Error *differentiate(FunctionBody *body, const Output *results, int result_count, int arg_count) {
     Graph *g = body->graph;
@@ -83,12 +103,7 @@ static Error *differentiate(FunctionBody *body, const Output *results, int resul
     for (int i = 0; i < arg_count; i++) xs[i] = (Output){body->args[i], 0};
     Error *err = ny ? gradients_add(g, ys, ny, xs, arg_count, given, "gradients", found) : NULL;
     for (int i = 0; !err && i < arg_count; i++) {
-        Node *zeros = NULL;
-        if (!found[i].node) {
-            err = add_typed(g, "zeros", "ZerosLike", dtype_base(body->args[i]->output_types[0]), &xs[i], &zeros);
-            if (!err) err = node_resolve(g, zeros);
-            found[i] = (Output){zeros, 0};
-        }
+        if (!found[i].node) err = add_zeros(g, xs[i], &found[i]);
         body->rets[body->ret_count++] = found[i];
     }
     free(ys);

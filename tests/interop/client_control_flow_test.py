@@ -605,3 +605,16 @@ def test_effects_that_no_result_needs(p):
     x = tf.constant(2.0)
     p.run(tf.gradients(counted(v.handle, x), x)[0] * 1.0)
     p.run(v.read_value())
+
+
+@program()
+def test_a_gradient_of_a_function_that_is_given_a_variable(p):
+    """What the function does not read of the variable has the gradient 0."""
+    v = tf.Variable(2.0, use_resource=True)
+    p.init()
+    x = tf.constant(3.0)
+    times, plus = (function.Defun(tf.resource, tf.float32, func_name=name)(body) for name, body in (
+        ("Times", lambda handle, y: y * tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)), ("Plus", lambda handle, y: y + 1.0)))
+    for f in (times, plus):
+        p.run(tf.gradients(f(v.handle, x), [x]))
+        p.run(tf.gradients(f(v.handle, x), [x, v.handle]))
