@@ -49,7 +49,7 @@ NOTES = {
     "kernels": "oneDNN is called alone, with the filter in the layout it likes best. Images are height × width × channels, as TensorFlow has them, and once more in the layout that oneDNN picks for "
                "them (blocks of channels) at no charge for getting them there: what a network would gain at most if its convolutions, normalisations and pools handed such images on.",
     "ops": "Each op by itself, on values that lie in variables; Rill's session is driven from C (`rill bench`), TensorFlow's from Python by `make_callable` without a fetch, "
-           "which costs it some 20 µs a step. Linear algebra of floats is computed in doubles by Rill and in floats by TensorFlow.",
+           "which costs it some 20 µs a step. Linear algebra of floats is computed in doubles by Rill, but for triangular solves, and in floats by TensorFlow.",
     "scale": "A step is one of any worker: with 4 workers, 250 µs means 4,000 steps a second over all.",
 }
 
