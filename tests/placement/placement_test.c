@@ -479,7 +479,6 @@ static void functions_in_functions_are_lowered(void **state) {
     drop(g);
 }
 
-/* Factorial(n) = n < 2 ? 1 : n * Factorial(n - 1), by a function that calls itself in a branch. */
 static void only_a_body_of_several_devices_says_where_its_nodes_run(void **state) {
     (void)state;
     for (int partitioned = 0; partitioned < 2; partitioned++) {
@@ -498,6 +497,7 @@ static void only_a_body_of_several_devices_says_where_its_nodes_run(void **state
     }
 }
 
+/* Factorial(n) = n < 2 ? 1 : n * Factorial(n - 1), by a function that calls itself in a branch. */
 static void a_function_that_calls_itself_ends(void **state) {
     (void)state;
     for (int lower = 0; lower < 2; lower++) {
