@@ -111,12 +111,18 @@ Str str_next(Str *rest, char sep) {
     return head;
 }
 
+enum { LEAST_CAPACITY = 64 }; /* not to grow often at first */
+
 static void reserve(StrBuf *b, size_t size) {
     if (size <= b->cap) return;
     char *lent = b->is_lent ? b->ptr : NULL;
     if (lent) *b = (StrBuf){.len = b->len};
-    b->ptr = vec_reserve(b->ptr, &b->cap, size, 1);
+    b->ptr = vec_reserve(b->ptr, &b->cap, size < LEAST_CAPACITY ? LEAST_CAPACITY : size, 1);
     if (lent) memcpy(b->ptr, lent, b->len);
+}
+
+void strbuf_reserve(StrBuf *b, size_t more) {
+    reserve(b, b->len + more + 1);
 }
 
 void strbuf_add(StrBuf *b, Str s) {

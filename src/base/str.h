@@ -49,6 +49,7 @@ static inline StrBuf strbuf_in(char *room, size_t size) {
 }
 
 void strbuf_add(StrBuf *b, Str s);
+void strbuf_reserve(StrBuf *b, size_t more); /* makes room for so many bytes at once */
 void strbuf_addc(StrBuf *b, char c);
 void strbuf_add_utf8(StrBuf *b, uint32_t character);
 void strbuf_addf(StrBuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -128,13 +128,19 @@ bool grpc_call_send(GrpcCall *call, ClientConn *conn) {
         {STR("te"), STR("trailers")},       {STR("content-type"), STR("application/grpc")},
         {STR("user-agent"), STR("rill")},
     };
-    if (call->deadline_ns)
-        headers[7] =
+    Http2Header own[2] = {headers[2]}; /* not the same for all calls */
+    bool is_timed = call->deadline_ns;
+    if (is_timed)
+        headers[7] = own[1] =
             (Http2Header){STR("grpc-timeout"), grpc_timeout_format(call->deadline_ns - clock_mono_ns(), timeout)};
     Loan *loan;
+    Http2 *http2 = conn_http2(conn->conn);
     Message body = grpc_frame_lend(conn_lending(conn->conn), &call->request, &loan);
     call->reader.lending = lending_ref(conn_lending(conn->conn));
-    call->stream = http2_request(conn_http2(conn->conn), headers, call->deadline_ns ? 8 : 7, &body, call);
+    if (http2_takes_brief(http2, &body) && !call->channel->transport->options.plain_grpc)
+        call->stream = http2_request_briefly(http2, own, 1 + is_timed, &body, call);
+    else
+        call->stream = http2_request(http2, headers, 7 + is_timed, &body, call);
     if (!call->stream) {
         loan_free(loan);
         grpc_call_finish(call,

@@ -64,9 +64,10 @@ typedef struct GrpcServerCall {
 static void answer_error(GrpcServerCall *call, Str http_status, const Error *err) {
     GrpcTrailers trailers;
     Http2Header headers[8] = {{STR(":status"), http_status}, CONTENT_TYPE};
+    size_t own = http2_stream_is_brief(call->stream) ? 0 : 2;
     grpc_trailers_init(&trailers, err);
-    memcpy(headers + 2, trailers.headers, trailers.count * sizeof *headers);
-    http2_respond(conn_http2(call->conn->conn), call->stream, headers, 2 + trailers.count, NULL, NULL, 0);
+    memcpy(headers + own, trailers.headers, trailers.count * sizeof *headers);
+    http2_respond(conn_http2(call->conn->conn), call->stream, headers, own + trailers.count, NULL, NULL, 0);
     grpc_trailers_clear(&trailers);
 }
 

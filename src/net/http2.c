@@ -8,72 +8,24 @@
    a stream that nobody reads cannot block another one.
 
    A Rill server greets with a PING that says so. A Rill client then knows that it may probe a silent connection often,
-   which other gRPC servers punish. */
-#include "net/http2.h"
+   which other gRPC servers punish, and that it may open brief streams (http2_brief.c), of which nghttp2 knows nothing. */
+#include "net/http2_internal.h"
 
-#include <nghttp2/nghttp2.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/list.h"
 #include "base/memory.h"
-#include "base/refcount.h"
 
 enum {
     STREAM_WINDOW = 16 << 20,
     CONNECTION_WINDOW = 128 << 20,
-    FRAME_LIMIT = 4 << 20,      /* received */
-    SEND_FRAME_LIMIT = 1 << 20, /* so that streams take turns */
-    HEADER_LIST_LIMIT = 16384,  /* a stream with more is reset, */
     HEADER_LIST_FLOOD = 65536,  /* a connection with more is closed */
-    COPY_LIMIT = 4096,          /* shorter pieces are cheaper to copy than to send as an own piece */
     MAX_HEADERS = 16,           /* sent at once */
-    RESET_BURST = 20000,        /* a step with thousands of parked calls may be cancelled at once */
     RESETS_PER_SECOND = 2000,
     MAX_CONTINUATIONS = 8,
-    DIRECT_BYTES = 32768,  /* more of a DATA frame than this to come: read in place */
-    BETWEEN_BYTES = 16384, /* to read while a large DATA frame may come: its header, and little of it to copy */
-    BULK_HOPE = 8,         /* a large DATA frame was among so many: there may be one soon */
 };
 
-static const uint8_t GREETING[8] = "rill/1\0";
-
-/* What is being sent on a stream. */
-typedef struct Body {
-    RefCount refs;
-    Message message;
-} Body;
-
-struct Http2Stream {
-    List link; /* in Http2.streams */
-    int32_t id;
-    void *user;
-    size_t header_bytes; /* of the block being received */
-    Body *body;
-    size_t slice, offset, left; /* what of the body was not sent yet */
-    Http2Header *trailers;      /* one allocation with the bytes */
-    size_t trailer_count;
-    bool is_held;
-    void (*release)(void *owner); /* (optional) when the stream is gone */
-    void *owner;
-};
-
-struct Http2 {
-    nghttp2_session *session;
-    const Http2Events *events;
-    void *arg;
-    Http2Ping *ping; /* (optional) */
-    void *ping_arg;
-    List streams;
-    size_t stream_count;
-    bool is_server, is_ready, peer_is_rill;
-    Message *out; /* while taking output */
-    size_t out_limit;
-    StrBuf small; /* output not yet in `out` */
-    int32_t data_stream; /* of the last frame, when it was DATA */
-    size_t data_left;    /* of that frame; 0 when it was padded */
-    int bulk_hope;       /* small DATA frames until one no longer expects a large one */
-};
+static const uint8_t GREETING[HTTP2_PING_SIZE] = "rill/2\0"; /* 1: without brief streams */
 
 /* ---- Bodies and streams ---- */
 
@@ -84,7 +36,7 @@ static void body_unref(void *arg) {
     free(b);
 }
 
-static Http2Stream *stream_new(Http2 *h, void *user) {
+Http2Stream *http2_stream_new(Http2 *h, void *user) {
     Http2Stream *s = xcalloc(1, sizeof *s);
     s->user = user;
     list_add(&h->streams, &s->link);
@@ -92,16 +44,17 @@ static Http2Stream *stream_new(Http2 *h, void *user) {
     return s;
 }
 
-static void stream_free(Http2 *h, Http2Stream *s) {
+void http2_stream_free(Http2 *h, Http2Stream *s) {
     list_remove(&s->link);
     h->stream_count--;
+    if (http2_stream_is_brief(s)) brief_forget(h, s);
     body_unref(s->body);
     if (s->release) s->release(s->owner);
     free(s->trailers);
     free(s);
 }
 
-static void stream_take_body(Http2Stream *s, Message *body) {
+void http2_stream_take_body(Http2Stream *s, Message *body) {
     s->body = xcalloc(1, sizeof *s->body);
     refcount_init(&s->body->refs);
     s->body->message = message_move(body);
@@ -141,13 +94,13 @@ static void finish_small(Http2 *h) {
 }
 
 /* Appends the next n bytes of the stream's body. */
-static void append_body(Http2 *h, Http2Stream *s, size_t n) {
+void http2_append_body(Http2 *h, Http2Stream *s, size_t n) {
     s->left -= n;
     while (n > 0) {
         const Slice *slice = &s->body->message.slices[s->slice];
         size_t part = slice->len - s->offset < n ? slice->len - s->offset : n;
         const char *data = (const char *)slice->data + s->offset;
-        if (part <= COPY_LIMIT) {
+        if (part <= HTTP2_COPY_LIMIT) {
             strbuf_add(&h->small, (Str){data, part});
         } else {
             finish_small(h);
@@ -168,14 +121,14 @@ static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
     (void)session, (void)frame;
     Http2 *h = arg;
     strbuf_add(&h->small, (Str){(const char *)header, 9});
-    append_body(h, source->ptr, length);
+    http2_append_body(h, source->ptr, length);
     return h->out->len + h->small.len >= h->out_limit ? NGHTTP2_ERR_PAUSE : 0;
 }
 
 static ssize_t frame_length(nghttp2_session *session, uint8_t frame_type, int32_t id, int32_t connection_window,
                             int32_t stream_window, uint32_t peer_frame_limit, void *arg) {
     (void)session, (void)frame_type, (void)id, (void)connection_window, (void)stream_window, (void)arg;
-    return peer_frame_limit < SEND_FRAME_LIMIT ? (ssize_t)peer_frame_limit : SEND_FRAME_LIMIT;
+    return peer_frame_limit < HTTP2_SEND_FRAME_LIMIT ? (ssize_t)peer_frame_limit : HTTP2_SEND_FRAME_LIMIT;
 }
 
 static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, size_t length, uint32_t *flags,
@@ -199,10 +152,13 @@ Error *http2_take_output(Http2 *h, Message *out, size_t limit) {
     h->out = out;
     h->out_limit = limit;
     ssize_t n = 1;
-    while (n > 0 && out->len + h->small.len < limit) {
+    bool in_headers = false; /* nothing may come between their frames */
+    brief_take_output(h);
+    while (n > 0 && (in_headers || out->len + h->small.len < limit)) {
         const uint8_t *data = NULL;
         n = nghttp2_session_mem_send(h->session, &data);
         if (n > 0) strbuf_add(&h->small, (Str){(const char *)data, (size_t)n});
+        in_headers = n > 0 && (data[3] == NGHTTP2_HEADERS || data[3] == NGHTTP2_CONTINUATION) && !(data[4] & NGHTTP2_FLAG_END_HEADERS);
     }
     finish_small(h);
     h->out = NULL;
@@ -215,11 +171,15 @@ static Http2Stream *find(nghttp2_session *session, int32_t id) {
     return nghttp2_session_get_stream_user_data(session, id);
 }
 
+Http2Stream *http2_find(Http2 *h, int32_t id) {
+    return id < 0 ? brief_find(h, (uint32_t)-id) : find(h->session, id);
+}
+
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *arg) {
     Http2 *h = arg;
     Http2Stream *s = find(session, frame->hd.stream_id);
     if (!s && h->is_server && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
-        s = stream_new(h, NULL);
+        s = http2_stream_new(h, NULL);
         s->id = frame->hd.stream_id;
         nghttp2_session_set_stream_user_data(session, s->id, s);
         h->events->opened(h->arg, s);
@@ -236,7 +196,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     if (!s) return 0;
     s->header_bytes += name_len + value_len + 32;
     if (s->header_bytes > HEADER_LIST_FLOOD) return NGHTTP2_ERR_CALLBACK_FAILURE;
-    if (s->header_bytes > HEADER_LIST_LIMIT) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (s->header_bytes > HTTP2_HEADER_LIST_LIMIT) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     h->events->header(h->arg, s, (Str){(const char *)name, name_len}, (Str){(const char *)value, value_len});
     return 0;
 }
@@ -253,24 +213,10 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *header, void *arg) {
     (void)session;
     Http2 *h = arg;
-    bool is_data = header->type == NGHTTP2_DATA;
-    h->data_stream = header->stream_id;
-    h->data_left = is_data && !(header->flags & NGHTTP2_FLAG_PADDED) ? header->length : 0;
-    if (is_data && header->length > DIRECT_BYTES)
-        h->bulk_hope = BULK_HOPE;
-    else if (is_data && h->bulk_hope > 0)
-        h->bulk_hope--;
+    h->data_left = 0;
+    if (header->type == NGHTTP2_DATA) http2_expect_data(h, header->stream_id, header->length);
+    if (header->flags & NGHTTP2_FLAG_PADDED) h->data_left = 0;
     return 0;
-}
-
-bool http2_input_place(Http2 *h, char **to, size_t *len) {
-    Http2Stream *s = h->data_left > DIRECT_BYTES && h->events->room ? find(h->session, h->data_stream) : NULL;
-    size_t room = s ? h->events->room(h->arg, s, to) : 0;
-    if (room > 0)
-        *len = room < h->data_left ? room : h->data_left;
-    else
-        *len = h->bulk_hope > 0 && h->data_left == 0 ? BETWEEN_BYTES : SIZE_MAX;
-    return room > 0;
 }
 
 static void stream_frame(Http2 *h, const nghttp2_frame *frame) {
@@ -300,7 +246,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
             break;
         case NGHTTP2_PING:
             if (is_ack) break;
-            if (memcmp(frame->ping.opaque_data, GREETING, sizeof GREETING) == 0) h->peer_is_rill = true;
+            if (memcmp(frame->ping.opaque_data, GREETING, sizeof GREETING) == 0) h->peer_is_rill = true; /* which takes brief streams */
             if (h->ping) h->ping(h->ping_arg, frame->ping.opaque_data);
             break;
         case NGHTTP2_GOAWAY:
@@ -315,6 +261,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 /* The same, as the server. */
 static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *arg) {
     Http2 *h = arg;
+    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR) h->is_broken = true;
     if (h->is_server && frame->hd.type == NGHTTP2_HEADERS && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) &&
         nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) == 0)
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);
@@ -326,14 +273,8 @@ static int on_closed(nghttp2_session *session, int32_t id, uint32_t code, void *
     Http2Stream *s = find(session, id);
     if (!s) return 0;
     h->events->closed(h->arg, s, code);
-    stream_free(h, s);
+    http2_stream_free(h, s);
     return 0;
-}
-
-Error *http2_feed(Http2 *h, Str bytes) {
-    ssize_t n = nghttp2_session_mem_recv(h->session, (const uint8_t *)bytes.ptr, bytes.len);
-    if (n < 0) return error_new(CODE_UNAVAILABLE, "HTTP/2 input: %s", nghttp2_strerror((int)n));
-    return NULL;
 }
 
 /* ---- Life ---- */
@@ -355,7 +296,7 @@ static nghttp2_session *session_new(Http2 *h) {
     nghttp2_option_new(&option);
     nghttp2_option_set_peer_max_concurrent_streams(option, NGHTTP2_INITIAL_MAX_CONCURRENT_STREAMS);
     nghttp2_option_set_no_closed_streams(option, 1);
-    nghttp2_option_set_stream_reset_rate_limit(option, RESET_BURST, RESETS_PER_SECOND);
+    nghttp2_option_set_stream_reset_rate_limit(option, HTTP2_RESET_BURST, RESETS_PER_SECOND);
     nghttp2_option_set_max_continuations(option, MAX_CONTINUATIONS);
     if (h->is_server)
         nghttp2_session_server_new2(&session, calls, h, option);
@@ -373,11 +314,13 @@ static Http2 *http2_new(bool is_server, const Http2Events *events, void *arg) {
     h->events = events;
     h->arg = arg;
     list_init(&h->streams);
+    brief_init(h);
+    if (is_server) h->in.left = NGHTTP2_CLIENT_MAGIC_LEN; /* the preface */
     h->session = session_new(h);
     nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
-        {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, FRAME_LIMIT},
-        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HEADER_LIST_LIMIT},
+        {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, HTTP2_FRAME_LIMIT},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HTTP2_HEADER_LIST_LIMIT},
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0}, /* of clients only */
     };
     nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings, is_server ? 3 : 4);
@@ -397,13 +340,14 @@ Http2 *http2_server_new(const Http2Events *events, void *arg) {
 void http2_free(Http2 *h) {
     if (!h) return;
     nghttp2_session_del(h->session);
-    for (List *link; (link = list_first(&h->streams));) stream_free(h, LIST_ENTRY(link, Http2Stream, link));
+    for (List *link; (link = list_first(&h->streams));) http2_stream_free(h, LIST_ENTRY(link, Http2Stream, link));
+    brief_clear(h);
     strbuf_clear(&h->small);
     free(h);
 }
 
 bool http2_is_done(const Http2 *h) {
-    return !nghttp2_session_want_read(h->session) && !nghttp2_session_want_write(h->session);
+    return !nghttp2_session_want_read(h->session) && !nghttp2_session_want_write(h->session) && (h->is_broken || !h->brief.streams.count);
 }
 
 bool http2_peer_is_rill(const Http2 *h) {
@@ -418,13 +362,13 @@ size_t http2_stream_count(const Http2 *h) {
 
 Http2Stream *http2_request(Http2 *h, const Http2Header *headers, size_t count, Message *body, void *user) {
     nghttp2_nv fields[MAX_HEADERS];
-    Http2Stream *s = stream_new(h, user);
-    stream_take_body(s, body);
+    Http2Stream *s = http2_stream_new(h, user);
+    http2_stream_take_body(s, body);
     nghttp2_data_provider provider = {{.ptr = s}, read_body};
     s->id = nghttp2_submit_request(h->session, NULL, fields, fill_headers(fields, headers, count), &provider, s);
     if (s->id < 0) {
         *body = message_move(&s->body->message);
-        stream_free(h, s);
+        http2_stream_free(h, s);
         s = NULL;
     }
     return s;
@@ -432,17 +376,24 @@ Http2Stream *http2_request(Http2 *h, const Http2Header *headers, size_t count, M
 
 void http2_respond(Http2 *h, Http2Stream *s, const Http2Header *headers, size_t count, Message *body,
                    const Http2Header *trailers, size_t trailer_count) {
+    if (http2_stream_is_brief(s)) {
+        brief_respond(h, s, headers, count, body);
+        return;
+    }
     nghttp2_nv fields[MAX_HEADERS];
     nghttp2_data_provider provider = {{.ptr = s}, read_body};
     if (body) {
-        stream_take_body(s, body);
+        http2_stream_take_body(s, body);
         stream_copy_trailers(s, trailers, trailer_count);
     }
     nghttp2_submit_response(h->session, s->id, fields, fill_headers(fields, headers, count), body ? &provider : NULL);
 }
 
 void http2_reset(Http2 *h, Http2Stream *s, uint32_t code) {
-    nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, s->id, code);
+    if (http2_stream_is_brief(s))
+        brief_reset(h, s, code);
+    else
+        nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, s->id, code);
 }
 
 void http2_ping(Http2 *h, const uint8_t *payload) {
@@ -455,6 +406,7 @@ void http2_on_ping(Http2 *h, Http2Ping *ping, void *arg) {
 }
 
 void http2_goaway(Http2 *h, uint32_t code) {
+    h->is_going = true;
     nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(h->session), code,
                           NULL, 0);
 }
@@ -469,10 +421,13 @@ void http2_stream_hold(Http2Stream *s) {
 }
 
 void http2_let_end(Http2 *h, int32_t stream_id) {
-    Http2Stream *s = find(h->session, stream_id);
+    Http2Stream *s = http2_find(h, stream_id);
     if (!s || !s->is_held) return;
     s->is_held = false;
-    nghttp2_session_resume_data(h->session, stream_id); /* fails when all of it is still to be sent: then it goes on by itself */
+    if (http2_stream_is_brief(s))
+        brief_let_end(h, s);
+    else
+        nghttp2_session_resume_data(h->session, stream_id); /* fails when all of it is still to be sent: then it goes on by itself */
 }
 
 int32_t http2_stream_id(const Http2Stream *s) {

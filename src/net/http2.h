@@ -60,10 +60,17 @@ bool http2_is_done(const Http2 *h);      /* went away and no stream is left */
 bool http2_peer_is_rill(const Http2 *h); /* the peer said so; see http2.c */
 size_t http2_stream_count(const Http2 *h);
 
+/* May a request be brief (http2_brief.c)? The peer is a Rill server, and the body not too long. */
+bool http2_takes_brief(const Http2 *h, const Message *body);
+/* As http2_request, cheaper. Of the headers those are given that other gRPC requests do not have: the path, a timeout. */
+Http2Stream *http2_request_briefly(Http2 *h, const Http2Header *headers, size_t count, Message *body, void *user);
+bool http2_stream_is_brief(const Http2Stream *s); /* such a request, here or of the peer */
+
 /* Sends a request and ends our side; takes body. NULL when the connection has no stream numbers left. */
 Http2Stream *http2_request(Http2 *h, const Http2Header *headers, size_t count, Message *body, void *user);
 
-/* Sends headers, body and trailers; takes body. With body NULL the headers are all. */
+/* Sends headers, body and trailers; takes body. With body NULL the headers are all. A brief stream is not told the headers and trailers
+ * that all answers with a body have: only those of an error. */
 void http2_respond(Http2 *h, Http2Stream *s, const Http2Header *headers, size_t count, Message *body,
                    const Http2Header *trailers, size_t trailer_count);
 void http2_reset(Http2 *h, Http2Stream *s, uint32_t code); /* `closed` follows */

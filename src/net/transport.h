@@ -111,6 +111,7 @@ typedef struct GrpcOptions {
     int64_t keepalive_ms;         /* PING when silent that long with calls under way; 0: 20 s */
     int64_t keepalive_timeout_ms; /* connection is dead without an answer; 0: 20 s */
     int64_t connect_timeout_ms;   /* 0: 20 s */
+    bool plain_grpc;              /* false: calls of Rill servers are brief, see http2_brief.c */
     bool tcp_only;                /* false: tasks of one host and user take sockets of the kernel, see local_socket.h */
 } GrpcOptions;
 

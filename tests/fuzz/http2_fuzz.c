@@ -82,11 +82,14 @@ static bool drain(Http2 *h) {
     return more;
 }
 
-static void ask(Side *side) {
+static void ask(Side *side, bool briefly) {
     static const Http2Header headers[] = {{{":method", 7}, {"POST", 4}}, {{":scheme", 7}, {"http", 4}}, {{":path", 5}, {"/a/B", 4}}, {{":authority", 10}, {"me", 2}}};
     Message body = {0};
     message_add_copy(&body, STR("\0\0\0\0\1x"));
-    http2_request(side->http2, headers, 4, &body, new_reader(side));
+    if (briefly)
+        http2_request_briefly(side->http2, headers + 2, 1, &body, new_reader(side));
+    else
+        http2_request(side->http2, headers, 4, &body, new_reader(side));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -95,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     unsigned choice = take_choice(&input);
     Side side = {.is_server = choice & 1};
     side.http2 = side.is_server ? http2_server_new(&events, &side) : http2_client_new(&events, &side);
-    if (!side.is_server) ask(&side);
+    if (!side.is_server) ask(&side, choice & 2);
     Error *err = side.is_server && choice & 2 ? http2_feed(side.http2, preface) : NULL;
     size_t step = choice >> 2 ? choice >> 2 : input.len + 1; /* in pieces, as sockets give them */
     while (!err && input.len) {

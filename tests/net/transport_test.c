@@ -18,6 +18,7 @@ enum { MAX_PARKED = 1000, LIMIT = 200 << 20, PATIENCE_MS = 60000 };
 /* What a test runs against. */
 typedef struct Kind {
     Transport *(*make)(void);
+    bool is_met; /* there was a call before */
 } Kind;
 
 static LoopbackNetwork *network, *other_network;
@@ -25,6 +26,12 @@ static LoopbackNetwork *network, *other_network;
 static Transport *make_grpc(void) {
     Transport *t = NULL;
     assert_null(transport_grpc_new(NULL, &t));
+    return t;
+}
+
+static Transport *make_plain_grpc(void) {
+    Transport *t = NULL;
+    assert_null(transport_grpc_new(&(GrpcOptions){.plain_grpc = true}, &t));
     return t;
 }
 
@@ -49,7 +56,7 @@ static Transport *make_apart(void) {
     return make_joined_to(other ? other_network : network);
 }
 
-static Kind kinds[] = {{make_grpc}, {make_loopback}, {make_joined}, {make_apart}};
+static Kind kinds[] = {{make_grpc, true}, {make_loopback, false}, {make_joined, false}, {make_apart, false}, {make_grpc, false}, {make_plain_grpc, true}};
 
 typedef struct Env {
     const Kind *kind;
@@ -136,6 +143,12 @@ static void env_serve(Env *env, const char *address) {
     if (err) fail_msg("%s", err->message);
 }
 
+static void meet(Env *env) {
+    Message request = {0}, reply = {0};
+    assert_null(channel_call_wait(env->channel, "/test.T/Echo", &request, (CallOptions){0}, &reply));
+    message_clear(&reply);
+}
+
 static int set_up(void **state) {
     Env *env = xcalloc(1, sizeof *env);
     env->kind = *state;
@@ -147,6 +160,7 @@ static int set_up(void **state) {
     latch_init(&env->cancelled, 0);
     env_serve(env, "127.0.0.1:0");
     env->channel = transport_channel(env->client, str_of(env->address));
+    if (env->kind->is_met) meet(env);
     *state = env;
     return 0;
 }
@@ -663,7 +677,7 @@ int main(void) {
     network = loopback_network_new();
     other_network = loopback_network_new();
     int failed = run("grpc", &kinds[0]) + run("loopback", &kinds[1]) + run("joined, one process", &kinds[2]) +
-                 run("joined, two processes", &kinds[3]) + run_joined(&kinds[2]);
+                 run("joined, two processes", &kinds[3]) + run_joined(&kinds[2]) + run("grpc, at first", &kinds[4]) + run("plain grpc", &kinds[5]);
     loopback_network_free(network);
     loopback_network_free(other_network);
     return failed;
