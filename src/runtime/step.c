@@ -52,7 +52,7 @@ typedef struct Worklist {
     int64_t lent_until; /* the thread is whoever's that started the step: back by then (monotonic ns); 0: it is the pool's */
     unsigned taken;     /* nodes, to look at the clock now and then */
     bool aside;         /* the thread is another step's: only for what is soon done */
-    unsigned looked;    /* nodes of such a step */
+    int64_t let_go_ns;  /* when what was kept was last sent and woken; 0: not yet */
 } Worklist;
 
 static _Thread_local Worklist *current;
@@ -450,13 +450,16 @@ static void run_list(void *arg) {
 /* Who starts a step also has to watch its deadline: after a while the rest goes to the pool. So does what takes long when the thread has another step: there
  * every node is looked at. */
 static bool must_give_back(Worklist *list) {
-    if (!list->aside || ++list->looked % LOOK_AT_CLOCK == 0) {
+    int64_t now = clock_mono_ns();
+    if (!list->let_go_ns) list->let_go_ns = now;
+    if (now - list->let_go_ns >= LONG_NS) {
         before_long();
         post_woken();
+        list->let_go_ns = now;
     }
     if (list->aside) list->taken |= LOOK_AT_CLOCK - 1;
     if (list->aside && !list->completed && is_worth_sharing(list->step->plan, list->queue.items[list->head].node)) return true;
-    return list->lent_until && clock_mono_ns() >= list->lent_until;
+    return list->lent_until && now >= list->lent_until;
 }
 
 static bool give_back(Worklist *list) {
