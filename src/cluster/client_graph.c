@@ -216,7 +216,9 @@ Error *client_graph_build(Graph *placed, const RunSignature *signature, Str key,
     if (!err && o->partial) find_needs(cg, pruned);
     if (!err) cg->collective_graph_key = collective_key(pruned);
     if (!err && !o->debug && is_split(pruned, t)) err = optimize(pruned, o);
-    PartitionOptions options = {.devices = t->partition, .device_count = t->device_count, .task_count = t->task_count,
+    bool *pushed_to = arena_calloc(cg->arena, (size_t)t->task_count, sizeof *pushed_to);
+    for (int i = 1; i < t->task_count; i++) pushed_to[i] = t->tasks[i].takes_tensors;
+    PartitionOptions options = {.pushed_to = pushed_to, .devices = t->partition, .device_count = t->device_count, .task_count = t->task_count,
                                 .bfloat16_edges = o->bfloat16_edges, .edge_count = &t->edge_count};
     if (!err) err = graph_partition(pruned, &options, parts);
     if (!err) err = register_parts(cg, parts, o);

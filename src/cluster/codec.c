@@ -62,13 +62,18 @@ static void add_parts(Message *m, StrBuf *outer, StrBuf *head, Tensor *t, size_t
     if (tail) message_add_slice(m, (Slice){t->data, tail, release_tensor, tensor_ref(t)});
 }
 
-void codec_add_tensor(Message *m, uint32_t field, Tensor *t) {
-    StrBuf head = {0}, outer = {0};
+static void add_tensor(Message *m, StrBuf *front, uint32_t field, Tensor *t) {
+    StrBuf head = {0};
     size_t tail;
     tensor_parts(t, &head, &tail);
-    wire_put_tag(&outer, field, WIRE_BYTES);
-    wire_put_varint(&outer, head.len + tail);
-    add_parts(m, &outer, &head, t, tail);
+    wire_put_tag(front, field, WIRE_BYTES);
+    wire_put_varint(front, head.len + tail);
+    add_parts(m, front, &head, t, tail);
+}
+
+void codec_add_tensor(Message *m, uint32_t field, Tensor *t) {
+    StrBuf none = {0};
+    add_tensor(m, &none, field, t);
 }
 
 void codec_add_named_tensor(Message *m, uint32_t field, Str name, Tensor *t) {
@@ -90,15 +95,20 @@ void codec_add_bytes(Message *m, uint32_t field, Str bytes) {
     add_buffer(m, &b);
 }
 
+void codec_put_received(Message *m, StrBuf *front, Tensor *t, bool is_dead) {
+    if (is_dead) {
+        wire_put_uint(front, 2, 1);
+        strbuf_add(front, (Str){"\x0a\x0a\x08\x01\x12\x04\x12\x02\x08\x00\x22\x00", 12}); /* float, shape [0], no content */
+        add_buffer(m, front);
+        return;
+    }
+    add_tensor(m, front, 1, t);
+}
+
 void codec_put_recv_tensor(Message *m, Tensor *t, bool is_dead, int64_t send_start_micros) {
     StrBuf b = {0};
-    if (is_dead) wire_put_uint(&b, 2, 1);
     wire_put_uint(&b, 3, (uint64_t)send_start_micros);
-    add_buffer(m, &b);
-    if (is_dead)
-        message_add_copy(m, (Str){"\x0a\x0a\x08\x01\x12\x04\x12\x02\x08\x00\x22\x00", 12}); /* float, shape [0], no content */
-    else
-        codec_add_tensor(m, 1, t);
+    codec_put_received(m, &b, t, is_dead);
 }
 
 Error *codec_get_recv_tensor(Message *m, Tensor **t, bool *is_dead) {
@@ -125,7 +135,7 @@ Error *codec_get_recv_tensor(Message *m, Tensor **t, bool *is_dead) {
     return err;
 }
 
-/* Numbers and other fields may come before the tensor. */
+/* Other fields may come before the tensor. */
 size_t codec_recv_tensor_align_at(Str head) {
     WireReader r = wire_reader(head);
     uint64_t tag, value;
@@ -134,7 +144,10 @@ size_t codec_recv_tensor_align_at(Str head) {
             size_t from = (size_t)(r.at - (const uint8_t *)head.ptr), at = tensor_proto_content_at(str_slice(head, from, head.len));
             return at ? from + at : 0;
         }
-        if ((tag & 7) != WIRE_VARINT) return 0;
+        if ((tag & 7) == WIRE_BYTES && value <= (size_t)(r.end - r.at))
+            r.at += value;
+        else if ((tag & 7) != WIRE_VARINT)
+            return 0;
     }
     return 0;
 }

@@ -17,6 +17,8 @@ void codec_add_bytes(Message *m, uint32_t field, Str bytes);
 
 /* RecvTensorResponse both ways. A dead value has is_dead set and t NULL. */
 void codec_put_recv_tensor(Message *m, Tensor *t, bool is_dead, int64_t send_start_micros);
+/* The same behind other fields, which are taken out of `front`. */
+void codec_put_received(Message *m, StrBuf *front, Tensor *t, bool is_dead);
 Error *codec_get_recv_tensor(Message *m, Tensor **t, bool *is_dead) MUST_CHECK; /* a large tensor is made of the message's memory */
 size_t codec_recv_tensor_align_at(Str head);                                   /* an AlignAt: its elements */
 

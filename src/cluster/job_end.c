@@ -154,7 +154,7 @@ static void stop(void *arg, ServerCall *call) {
 }
 
 const Method job_methods[] = {
-    {"/rill.JobService/Stop", stop, ON_POOL},
-    {"/rill.JobService/Done", done, ON_POOL},
+    {"/rill.JobService/Stop", stop, ON_POOL, NULL},
+    {"/rill.JobService/Done", done, ON_POOL, NULL},
 };
 const int job_method_count = sizeof job_methods / sizeof job_methods[0];

@@ -317,15 +317,15 @@ static void release_callable(void *arg, ServerCall *call) {
 #define MASTER "/tensorflow.MasterService/"
 
 const Method master_methods[] = {
-    {MASTER "CreateSession", create_session, ON_POOL},
-    {MASTER "ExtendSession", extend_session, ON_POOL},
-    {MASTER "PartialRunSetup", partial_run_setup, ON_POOL},
-    {MASTER "RunStep", run_step, STAYING},
-    {MASTER "CloseSession", close_session, ON_POOL},
-    {MASTER "ListDevices", list_devices, ON_POOL},
-    {MASTER "Reset", reset, ON_POOL},
-    {MASTER "MakeCallable", make_callable, ON_POOL},
-    {MASTER "RunCallable", run_callable, ON_POOL},
-    {MASTER "ReleaseCallable", release_callable, ON_POOL},
+    {MASTER "CreateSession", create_session, ON_POOL, NULL},
+    {MASTER "ExtendSession", extend_session, ON_POOL, NULL},
+    {MASTER "PartialRunSetup", partial_run_setup, ON_POOL, NULL},
+    {MASTER "RunStep", run_step, STAYING, NULL},
+    {MASTER "CloseSession", close_session, ON_POOL, NULL},
+    {MASTER "ListDevices", list_devices, ON_POOL, NULL},
+    {MASTER "Reset", reset, ON_POOL, NULL},
+    {MASTER "MakeCallable", make_callable, ON_POOL, NULL},
+    {MASTER "RunCallable", run_callable, ON_POOL, NULL},
+    {MASTER "ReleaseCallable", release_callable, ON_POOL, NULL},
 };
 const int master_method_count = sizeof master_methods / sizeof master_methods[0];

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/refcount.h"
 #include "cluster/codec.h"
+#include "cluster/push.h"
 #include "cluster/random_id.h"
 #include "cluster/step_table.h"
 #include "cluster/worker_session.h"
@@ -90,12 +91,10 @@ static void received(void *arg, Error *err, Message *reply) {
     recv_unref(c);
 }
 
-static Error *find_channel(StepEntry *e, Str key, Channel **out) {
-    RendezvousKey parts;
-    if (!rendezvous_key_parse(key, &parts)) return error_internal("Malformed rendezvous key %.*s", STR_ARG(key));
+Error *remote_channel(StepEntry *e, Str device, Channel **out) {
     WorkerSession *s = step_entry_session(e);
-    if (!s) return error_internal("Step has no session: %.*s", STR_ARG(key));
-    return worker_session_channel(s, device_task_text(parts.src_device), out);
+    if (!s) return error_internal("Step has no session: %.*s", STR_ARG(device));
+    return worker_session_channel(s, device_task_text(device), out);
 }
 
 void remote_recv_start(const RecvMethod *method, Channel *channel, Message *request, WorkerSession *session, StepEntry *entry, Rendezvous *r, Str key,
@@ -125,10 +124,12 @@ void remote_recv_start(const RecvMethod *method, Channel *channel, Message *requ
 static const RecvMethod recv_tensor = {
     .path = "/tensorflow.WorkerService/RecvTensor", .what = "RecvTensor", .decode = codec_get_recv_tensor, .align_at = codec_recv_tensor_align_at};
 
-void remote_recv(void *arg, Rendezvous *r, Str key, RecvDone *done, void *done_arg) {
+static void remote_recv(void *arg, Rendezvous *r, Str key, RecvDone *done, void *done_arg) {
     StepEntry *entry = arg;
+    RendezvousKey parts;
     Channel *channel;
-    Error *err = find_channel(entry, key, &channel);
+    bool is_valid = rendezvous_key_parse(key, &parts);
+    Error *err = is_valid ? remote_channel(entry, parts.src_device, &channel) : error_internal("Malformed rendezvous key %.*s", STR_ARG(key));
     if (err) {
         done(done_arg, err, NULL, false);
         return;
@@ -142,3 +143,5 @@ void remote_recv(void *arg, Rendezvous *r, Str key, RecvDone *done, void *done_a
     message_add_take(&m, strbuf_detach(&request), len);
     remote_recv_start(&recv_tensor, channel, &m, NULL, entry, r, key, done, done_arg);
 }
+
+const RemoteWay remote_way = {.recv = remote_recv, .push = push_tensor};

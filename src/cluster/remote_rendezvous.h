@@ -4,8 +4,10 @@
 #include "net/transport.h"
 #include "runtime/rendezvous.h"
 
-/* RemoteRecv of every step of a worker; arg is its StepEntry. */
-void remote_recv(void *arg, Rendezvous *r, Str key, RecvDone *done, void *done_arg);
+/* Of every step of a worker; its arg is the StepEntry. */
+extern const RemoteWay remote_way;
+/* The way to the task of a device, in the session of a step; borrowed. */
+Error *remote_channel(StepEntry *e, Str device, Channel **out) MUST_CHECK;
 
 /* A method that waits at another task for what a step of it sends. */
 typedef struct RecvMethod {

@@ -94,7 +94,7 @@ static void make_methods(Server *s) {
     memcpy(s->methods + worker_method_count + master_method_count, job_methods, sizeof *s->methods * (size_t)job_method_count);
     memcpy(s->methods, worker_methods, sizeof *s->methods * (size_t)worker_method_count);
     memcpy(s->methods + worker_method_count, master_methods, sizeof *s->methods * (size_t)master_method_count);
-    s->methods[count] = (Method){"/rill.StatusService/Status", status, ON_READER};
+    s->methods[count] = (Method){"/rill.StatusService/Status", status, ON_READER, NULL};
 }
 
 static int core_count(void) {

@@ -101,6 +101,7 @@ static Error *read_status(SessionTasks *t, int task, Message *reply) {
     const Pb__GetStatusResponse *status = (Pb__GetStatusResponse *)m;
     for (size_t i = 0; i < status->n_device_attributes; i++) add_device(t, task, status->device_attributes[i]);
     t->tasks[task].forgets_ended_steps = status->forgets_ended_steps;
+    t->tasks[task].takes_tensors = status->takes_tensors;
     protobuf_c_message_free_unpacked(m, NULL);
     return NULL;
 }

@@ -18,7 +18,7 @@ struct StepEntry {
     _Atomic bool is_ended;
 };
 
-enum { REMEMBERED_FAILURES = 256 };
+enum { REMEMBERED_FAILURES = 256, REMEMBERED_CLEANUPS = 256 };
 
 struct StepTable {
     pthread_mutex_t mutex; /* guards all below but remote and worker */
@@ -27,12 +27,14 @@ struct StepTable {
         Error *err;
     } failures[REMEMBERED_FAILURES];
     size_t failure_count; /* ever */
+    int64_t cleaned[REMEMBERED_CLEANUPS]; /* steps that were cleaned up before their end */
+    size_t cleaned_count; /* ever */
     IntMap entries;        /* step id + 1, since a map key may be 0 but a step id is never -1 */
-    RemoteRecv *remote;
+    const RemoteWay *remote;
     void *worker;
 };
 
-StepTable *step_table_new(RemoteRecv *remote, void *worker) {
+StepTable *step_table_new(const RemoteWay *remote, void *worker) {
     StepTable *t = xcalloc(1, sizeof *t);
     pthread_mutex_init(&t->mutex, NULL);
     t->remote = remote;
@@ -98,8 +100,19 @@ static void drop(StepEntry *e) {
 void step_table_cleanup(StepTable *t, int64_t step_id) {
     pthread_mutex_lock(&t->mutex);
     StepEntry *e = intmap_remove(&t->entries, (uint64_t)step_id + 1);
+    t->cleaned[t->cleaned_count++ % REMEMBERED_CLEANUPS] = step_id;
     pthread_mutex_unlock(&t->mutex);
     drop(e);
+}
+
+StepEntry *step_table_find(StepTable *t, int64_t step_id, bool *is_over) {
+    pthread_mutex_lock(&t->mutex);
+    StepEntry *e = intmap_get(&t->entries, (uint64_t)step_id + 1);
+    if (e) refcount_inc(&e->refs);
+    *is_over = false;
+    for (size_t i = 0; !e && i < t->cleaned_count && i < REMEMBERED_CLEANUPS; i++) *is_over |= t->cleaned[i] == step_id;
+    pthread_mutex_unlock(&t->mutex);
+    return e;
 }
 
 /* Takes out one entry of a session (any entry when s is NULL). */

@@ -13,11 +13,13 @@ typedef struct WorkerSession WorkerSession;
 /* `remote` is how steps ask other tasks; its arg is the StepEntry. */
 typedef struct StepEntry StepEntry;
 
-StepTable *step_table_new(RemoteRecv *remote, void *worker);
+StepTable *step_table_new(const RemoteWay *remote, void *worker);
 void step_table_free(StepTable *t); /* aborts what is left */
 
 /* Finds or makes the entry; a reference. */
 StepEntry *step_table_get(StepTable *t, int64_t step_id);
+/* For a tensor that comes unasked: NULL when the step is not known here, or is over. *is_over says which. */
+StepEntry *step_table_find(StepTable *t, int64_t step_id, bool *is_over);
 StepEntry *step_entry_ref(StepEntry *e);
 void step_entry_unref(StepEntry *e);
 Rendezvous *step_entry_rendezvous(StepEntry *e);

@@ -20,7 +20,7 @@ Worker *worker_new(const WorkerOptions *o) {
     w->blocking = o->blocking;
     w->sequences = step_sequences_new();
     w->groups = group_table_new();
-    w->steps = step_table_new(remote_recv, w);
+    w->steps = step_table_new(&remote_way, w);
     w->run_ids = request_ids_new(100000);
     w->recv_ids = request_ids_new(100000);
     return w;

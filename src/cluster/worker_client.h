@@ -11,6 +11,7 @@ typedef struct WorkerClient {
     Worker *local;   /* NULL: remote */
     Channel *channel; /* borrowed from the peers */
     bool forgets_ended_steps; /* the process that has the session said so: no CleanupGraph for a step that ended well */
+    bool takes_tensors;       /* it said so: PushTensor */
     WorkerSession *session; /* of a local worker, once created; a reference */
 } WorkerClient;
 

@@ -10,6 +10,7 @@
 #include "cluster/codec.h"
 #include "cluster/collective_service.h"
 #include "cluster/pass_config.h"
+#include "cluster/push.h"
 #include "cluster/recv_service.h"
 #include "cluster/services.h"
 #include "proto/wire.h"
@@ -32,6 +33,7 @@ static void get_status(void *arg, ServerCall *call) {
     const DeviceSet *devices = worker_devices(s->worker);
     Pb__GetStatusResponse reply = PB__GET_STATUS_RESPONSE__INIT;
     reply.forgets_ended_steps = true;
+    reply.takes_tensors = true;
     Pb__DeviceAttributes *rows = xcalloc((size_t)devices->count, sizeof *rows);
     reply.device_attributes = xcalloc((size_t)devices->count, sizeof *reply.device_attributes);
     for (; reply.n_device_attributes < (size_t)devices->count; reply.n_device_attributes++) {
@@ -286,21 +288,22 @@ static void answer_empty(void *arg, ServerCall *call) {
 #define WORKER "/tensorflow.WorkerService/"
 
 const Method worker_methods[] = {
-    {WORKER "GetStatus", get_status, ON_READER},
-    {WORKER "CreateWorkerSession", create_worker_session, ON_POOL},
-    {WORKER "DeleteWorkerSession", delete_worker_session, ON_POOL},
-    {WORKER "RegisterGraph", register_graph, ON_POOL},
-    {WORKER "DeregisterGraph", deregister_graph, ON_POOL},
-    {WORKER "RunGraph", run_graph, STAYING},
-    {WORKER "CleanupGraph", cleanup_graph, ON_READER},
-    {WORKER "CleanupAll", cleanup_all, ON_POOL},
-    {WORKER "RecvTensor", recv_service_tensor, ON_READER},
-    {WORKER "MarkRecvFinished", answer_empty, ON_READER},
-    {WORKER "Logging", answer_empty, ON_READER},
-    {WORKER "Tracing", answer_empty, ON_READER},
-    {WORKER "RecvBuf", recv_service_buf, ON_READER},
-    {WORKER "CompleteGroup", collective_service_group, ON_READER},
-    {WORKER "CompleteInstance", collective_service_instance, ON_READER},
-    {WORKER "GetStepSequence", collective_service_step_sequence, ON_READER},
+    {WORKER "GetStatus", get_status, ON_READER, NULL},
+    {WORKER "CreateWorkerSession", create_worker_session, ON_POOL, NULL},
+    {WORKER "DeleteWorkerSession", delete_worker_session, ON_POOL, NULL},
+    {WORKER "RegisterGraph", register_graph, ON_POOL, NULL},
+    {WORKER "DeregisterGraph", deregister_graph, ON_POOL, NULL},
+    {WORKER "RunGraph", run_graph, STAYING, NULL},
+    {WORKER "CleanupGraph", cleanup_graph, ON_READER, NULL},
+    {WORKER "CleanupAll", cleanup_all, ON_POOL, NULL},
+    {WORKER "RecvTensor", recv_service_tensor, ON_READER, NULL},
+    {WORKER "MarkRecvFinished", answer_empty, ON_READER, NULL},
+    {WORKER "Logging", answer_empty, ON_READER, NULL},
+    {WORKER "Tracing", answer_empty, ON_READER, NULL},
+    {WORKER "RecvBuf", recv_service_buf, ON_READER, NULL},
+    {PUSH_TENSOR_PATH, push_service, CONTINUING, codec_recv_tensor_align_at},
+    {WORKER "CompleteGroup", collective_service_group, ON_READER, NULL},
+    {WORKER "CompleteInstance", collective_service_instance, ON_READER, NULL},
+    {WORKER "GetStepSequence", collective_service_step_sequence, ON_READER, NULL},
 };
 const int worker_method_count = sizeof worker_methods / sizeof worker_methods[0];

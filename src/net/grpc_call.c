@@ -1,6 +1,7 @@
 /* grpc_call.c: one outgoing call, from the request to its status. */
 #include <stdlib.h>
 
+#include "base/before_long.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "net/grpc_channel_internal.h"
@@ -23,6 +24,7 @@ static void tell_user(void *arg) {
     Error *err = call->err;
     Message reply = {0};
     call->err = NULL;
+    if (call->lent_stream) before_long(); /* it is copied */
     if (!err) err = grpc_reader_take(&call->reader, call->channel->transport->copiers, &reply);
     if (call->lent_stream) lending_return(call->reader.lending, call->lent_stream);
     call->channel->transport->calls_out--;
@@ -45,8 +47,16 @@ void grpc_call_finish(GrpcCall *call, Error *err) {
     call->stream = NULL;
     message_clear(&call->request);
     call->done_task = (LoopTask){.fn = tell_user, .arg = call};
-    bool is_long = call->may_stay || call->lent_stream;
-    if ((call->is_noted && !call->lent_stream) || !loop_hand_out(loop, &call->done_task, is_long)) tell_user(call);
+    LoopKind kind = call->lent_stream ? LOOP_LONG : call->may_stay ? LOOP_CONTINUES : LOOP_SHORT;
+    if ((call->is_noted && !call->lent_stream) || !loop_hand_out(loop, &call->done_task, kind)) tell_user(call);
+}
+
+/* It was sent, and that is all. */
+static void forget(GrpcCall *call) {
+    call->is_done = true;
+    list_remove(&call->link);
+    call->channel->transport->calls_out--;
+    grpc_call_unref(&call->base);
 }
 
 /* Ends a call whose stream may still be open, and tells the peer. */
@@ -108,6 +118,7 @@ Call *grpc_call_new(Channel *c, const char *path, Message *request, CallOptions 
     call->wait_for_ready = options.wait_for_ready;
     call->may_stay = options.may_stay;
     call->is_noted = options.is_noted;
+    call->is_one_way = options.is_one_way;
     if (options.timeout_ms > 0) call->deadline_ns = clock_mono_ns() + options.timeout_ms * 1000000;
     call->done = done;
     call->arg = arg;
@@ -136,8 +147,14 @@ bool grpc_call_send(GrpcCall *call, ClientConn *conn) {
     Loan *loan;
     Http2 *http2 = conn_http2(conn->conn);
     Message body = grpc_frame_lend(conn_lending(conn->conn), &call->request, &loan);
+    bool is_brief = http2_takes_brief(http2, &body) && !call->channel->transport->options.plain_grpc;
+    if (is_brief && call->is_one_way && !loan && http2_note(http2, own, 1 + is_timed, &body)) {
+        forget(call);
+        conn_flush_soon(conn->conn);
+        return true;
+    }
     call->reader.lending = lending_ref(conn_lending(conn->conn));
-    if (http2_takes_brief(http2, &body) && !call->channel->transport->options.plain_grpc)
+    if (is_brief)
         call->stream = http2_request_briefly(http2, own, 1 + is_timed, &body, call);
     else
         call->stream = http2_request(http2, headers, 7 + is_timed, &body, call);

@@ -52,7 +52,7 @@ typedef struct GrpcCall {
     List link; /* in GrpcChannel.waiting or ClientConn.calls */
     char *path;
     Message request;
-    bool wait_for_ready, may_stay, is_noted, is_done;
+    bool wait_for_ready, may_stay, is_noted, is_one_way, is_done;
     int64_t deadline_ns; /* 0: none */
     CallDone *done;
     void *arg;

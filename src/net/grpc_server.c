@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/before_long.h"
 #include "base/clock.h"
 #include "base/hashmap.h"
 #include "base/memory.h"
@@ -50,6 +51,7 @@ typedef struct GrpcServerCall {
     char *path;
     int64_t timeout_ns; /* -1: none */
     bool is_post, is_grpc, is_answered;
+    bool is_note; /* nobody waits for an answer */
     GrpcReader reader;
     LoopTimer deadline;
     LoopTask finish_task;
@@ -119,6 +121,10 @@ static void call_finish(ServerCall *base, Message *reply, Error *err) {
     }
     if (!err) call->reply = message_move(reply);
     call->err = err;
+    if (call->is_note) {
+        server_call_unref(base);
+        return;
+    }
     call->finish_task = (LoopTask){.fn = finish_here, .arg = call};
     if (loop_is_here(base->loop))
         finish_here(call);
@@ -143,6 +149,7 @@ static void call_destroy(ServerCall *base) {
 
 static Error *call_prepare(ServerCall *base) {
     GrpcServerCall *call = (GrpcServerCall *)base;
+    if (call->reader.is_lent) before_long(); /* it is copied */
     return grpc_reader_take(&call->reader, call->transport->copiers, &base->request);
 }
 
@@ -191,6 +198,7 @@ static void on_header(void *arg, Http2Stream *stream, Str name, Str value) {
     ServerConn *conn = arg;
     if (str_is(name, ":path")) {
         call->method = strmap_get(&conn->server->methods, value);
+        if (call->method) call->reader.align_at = call->method->align_at;
         if (!call->method && !call->path) call->path = str_dup(value);
     } else if (str_is(name, ":method")) {
         call->is_post = str_is(value, "POST");
@@ -241,6 +249,7 @@ static void on_ended(void *arg, Http2Stream *stream) {
         fail(call, error_internal("the request ended before its message was complete"));
         return;
     }
+    call->is_note = call->is_answered = http2_stream_is_note(stream);
     server_call_dispatch(&call->base, call->method, conn->server->options.arg, conn->server->options.pool);
 }
 

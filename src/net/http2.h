@@ -64,7 +64,10 @@ size_t http2_stream_count(const Http2 *h);
 bool http2_takes_brief(const Http2 *h, const Message *body);
 /* As http2_request, cheaper. Of the headers those are given that other gRPC requests do not have: the path, a timeout. */
 Http2Stream *http2_request_briefly(Http2 *h, const Http2Header *headers, size_t count, Message *body, void *user);
+/* The same for a message without an answer. False, and body is as it was, when the connection has no stream numbers left. */
+bool http2_note(Http2 *h, const Http2Header *headers, size_t count, Message *body);
 bool http2_stream_is_brief(const Http2Stream *s); /* such a request, here or of the peer */
+bool http2_stream_is_note(const Http2Stream *s);  /* it closes when it has ended, without an answer */
 
 /* Sends a request and ends our side; takes body. NULL when the connection has no stream numbers left. */
 Http2Stream *http2_request(Http2 *h, const Http2Header *headers, size_t count, Message *body, void *user);

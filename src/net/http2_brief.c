@@ -5,8 +5,8 @@
    what differs: number of the stream, path, message. To those above it looks like any stream; the headers that every gRPC call has are made up.
 
    A frame is the 9 bytes of every frame (its stream number is ours, counted apart), then, with HAS_HEAD, 2 bytes with the length of a list of headers and the
-   list (1 byte length of the name, 2 of the value, both; numbers are big-endian), then bytes of the message as gRPC frames it. With RESET the
-   payload is an error code. Large answers are sent in several frames, those of different streams in turns. There are no windows: an answer is kept by the
+   list (1 byte length of the name, 2 of the value, both; numbers are big-endian), then bytes of the message as gRPC frames it. With IS_RESET the
+   payload is an error code; a request with IS_NOTE is not answered. Large answers are sent in several frames, those of different streams in turns. There are no windows: an answer is kept by the
    receiver anyway, and requests are short. */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "net/http2_internal.h"
 
-enum { HAS_HEAD = 1, IS_END = 2, IS_RESET = 4 }; /* flags of a frame */
+enum { HAS_HEAD = 1, IS_END = 2, IS_RESET = 4, IS_NOTE = 8 }; /* flags of a frame */
 enum {
     REQUEST_LIMIT = 64 << 10,
     LENGTH_BYTES = 2,
@@ -31,6 +31,10 @@ static uint32_t number_of(const Http2Stream *s) {
 
 bool http2_stream_is_brief(const Http2Stream *s) {
     return s->id < 0;
+}
+
+bool http2_stream_is_note(const Http2Stream *s) {
+    return s->is_note;
 }
 
 bool http2_takes_brief(const Http2 *h, const Message *body) {
@@ -100,6 +104,15 @@ static void put_reset(Http2 *h, uint32_t number, uint32_t code) {
     put(&h->small, code, sizeof code);
 }
 
+static uint8_t first_flags(const Http2Stream *s) {
+    return HAS_HEAD | (s->is_note ? IS_NOTE : 0);
+}
+
+/* Nothing comes after its last frame. */
+static bool ends_with_output(const Http2 *h, const Http2Stream *s) {
+    return (h->is_server || s->is_note) && !s->is_held;
+}
+
 /* Short: made at once, between whole frames. Else in turns with others, when output is taken. */
 static void start_sending(Http2 *h, Http2Stream *s, Message *body) {
     size_t len = body ? body->len : 0;
@@ -109,12 +122,12 @@ static void start_sending(Http2 *h, Http2Stream *s, Message *body) {
         return;
     }
     strbuf_reserve(&h->small, FRAME_HEADER_BYTES + s->head.len + len);
-    put_frame_header(h, s->head.len + len, HAS_HEAD | (s->is_held ? 0 : IS_END), number_of(s));
+    put_frame_header(h, s->head.len + len, first_flags(s) | (s->is_held ? 0 : IS_END), number_of(s));
     strbuf_add(&h->small, strbuf_str(&s->head));
     for (size_t i = 0; i < (body ? body->count : 0); i++) strbuf_add(&h->small, (Str){body->slices[i].data, body->slices[i].len});
     if (body) message_clear(body);
     strbuf_clear(&s->head);
-    if (h->is_server && !s->is_held) be_done(h, s, HTTP2_NO_ERROR);
+    if (ends_with_output(h, s)) be_done(h, s, HTTP2_NO_ERROR);
 }
 
 Http2Stream *http2_request_briefly(Http2 *h, const Http2Header *headers, size_t count, Message *body, void *user) {
@@ -123,6 +136,15 @@ Http2Stream *http2_request_briefly(Http2 *h, const Http2Header *headers, size_t 
     put_head(&s->head, headers, count);
     start_sending(h, s, body);
     return s;
+}
+
+bool http2_note(Http2 *h, const Http2Header *headers, size_t count, Message *body) {
+    if (h->brief.last_number == LAST_NUMBER) return false;
+    Http2Stream *s = add_stream(h, ++h->brief.last_number, NULL);
+    s->is_note = true;
+    put_head(&s->head, headers, count);
+    start_sending(h, s, body);
+    return true;
 }
 
 void brief_respond(Http2 *h, Http2Stream *s, const Http2Header *headers, size_t count, Message *body) {
@@ -146,14 +168,14 @@ void brief_let_end(Http2 *h, Http2Stream *s) {
 static void send_part(Http2 *h, Http2Stream *s) {
     size_t len = s->left < HTTP2_SEND_FRAME_LIMIT ? s->left : HTTP2_SEND_FRAME_LIMIT;
     bool is_last = len == s->left && !s->is_held;
-    put_frame_header(h, s->head.len + len, (uint8_t)((s->head.len ? HAS_HEAD : 0) | (is_last ? IS_END : 0)), number_of(s));
+    put_frame_header(h, s->head.len + len, (uint8_t)((s->head.len ? first_flags(s) : 0) | (is_last ? IS_END : 0)), number_of(s));
     strbuf_add(&h->small, strbuf_str(&s->head));
     strbuf_clear(&s->head);
     http2_append_body(h, s, len);
     list_remove(&s->turn);
     if (s->left)
         list_add(&h->brief.sending, &s->turn);
-    else if (h->is_server && is_last)
+    else if (ends_with_output(h, s))
         be_done(h, s, HTTP2_NO_ERROR);
 }
 
@@ -201,6 +223,7 @@ static bool take_head(Http2 *h, Str list) {
             return true;
         }
         s = add_stream(h, number, NULL);
+        s->is_note = h->brief.in.flags & IS_NOTE;
         h->events->opened(h->arg, s);
         tell_headers(h, s, of_requests, sizeof of_requests / sizeof *of_requests);
     } else if (s) {
@@ -274,7 +297,7 @@ bool brief_end(Http2 *h) {
     if (!s) return true;
     if (!h->is_server && !s->is_failed) tell_headers(h, s, &of_good_ends, 1);
     h->events->ended(h->arg, s);
-    if (!h->is_server) close_stream(h, s, HTTP2_NO_ERROR);
+    if (!h->is_server || s->is_note) close_stream(h, s, HTTP2_NO_ERROR);
     return true;
 }
 

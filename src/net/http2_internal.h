@@ -40,6 +40,7 @@ struct Http2Stream {
     List turn;   /* in Brief.sending or Brief.done */
     StrBuf head; /* to be sent before the body */
     bool is_failed; /* the answer was an error */
+    bool is_note;   /* there is no answer */
     uint32_t code;  /* why it is done */
 };
 

@@ -138,12 +138,12 @@ static void task_list_add(TaskList *list, LoopTask *task) {
     list->tail = task;
 }
 
-bool loop_hand_out(Loop *l, LoopTask *task, bool is_long) {
+bool loop_hand_out(Loop *l, LoopTask *task, LoopKind kind) {
     pthread_mutex_lock(&l->mutex);
     bool stopped = l->stopped;
     pthread_mutex_unlock(&l->mutex);
     if (stopped) return false;
-    task_list_add(is_long ? &l->handed_long : &l->handed, task);
+    task_list_add(&l->handed[kind], task);
     if (!loop_is_here(l)) loop_touch(l);
     return true;
 }
@@ -177,7 +177,7 @@ static bool enter_turn(Loop *l) {
 }
 
 static bool has_handed(const Loop *l) {
-    return l->handed.head || l->handed_long.head;
+    return l->handed[LOOP_SHORT].head || l->handed[LOOP_CONTINUES].head || l->handed[LOOP_LONG].head;
 }
 
 /* What the tasks handed out to this thread have begun is done here at once, messages to one peer in one write. */
@@ -196,32 +196,34 @@ static void flush_kept(void) {
     if (wake) uv_async_send(&l->wake);
 }
 
-/* Runs a list; only the last task may keep the thread, the others would keep each other waiting. */
+/* Only the last task may keep the thread, the others would keep each other waiting. */
 static void run_list(LoopTask *task, bool may_keep) {
-    is_handed = true;
-    may_stay = may_keep;
     while (task) {
         LoopTask *next = task->next;
         is_spare = may_keep && !next;
         task->fn(task->arg);
         task = next;
     }
-    if (after_list) after_list();
-    after_list = NULL;
-    is_handed = is_spare = may_stay = false;
-    flush_kept();
+    is_spare = false;
 }
 
-/* Leaves the turn. */
+/* Leaves the turn. What continues something comes before what begins something. */
 static void run_handed(Loop *l) {
-    LoopTask *tasks = l->handed.head, *long_tasks = l->handed_long.head;
-    l->handed = l->handed_long = (TaskList){0};
+    LoopTask *tasks = l->handed[LOOP_SHORT].head, *continuing = l->handed[LOOP_CONTINUES].head, *long_tasks = l->handed[LOOP_LONG].head;
+    memset(l->handed, 0, sizeof l->handed);
     atomic_store(&l->is_driven, false);
     bool has_sleeper = atomic_load(&l->sleepers) > 0;
-    if (has_sleeper && long_tasks && !atomic_load(&l->poller)) loop_arm(l);
+    if (has_sleeper && (continuing || long_tasks) && !atomic_load(&l->poller)) loop_arm(l);
     leave_turn(l);
+    is_handed = true;
     run_list(tasks, false);
+    may_stay = has_sleeper;
+    run_list(continuing, false);
     run_list(long_tasks, has_sleeper);
+    if (after_list) after_list();
+    after_list = NULL;
+    is_handed = may_stay = false;
+    flush_kept();
 }
 
 typedef struct WaitedCall {

@@ -50,9 +50,14 @@ bool loop_thread_is_spare(void);
 bool loop_stay_after(void (*fn)(void));
 
 /* For code that has the turn. A LoopTimer is used by who has the turn only. */
-/* Runs task soon, on a thread of the loop but without the turn; after the short ones when it may be long. false: has
- * stopped. */
-bool loop_hand_out(Loop *loop, LoopTask *task, bool is_long);
+/* Runs task soon, on a thread of the loop but without the turn; those that came together in this order. false: has stopped. */
+typedef enum LoopKind {
+    LOOP_SHORT,
+    LOOP_CONTINUES, /* brings what others wait for; may use loop_stay_after */
+    LOOP_LONG,      /* may take its time if loop_thread_is_spare, as it is for the last one */
+    LOOP_KINDS
+} LoopKind;
+bool loop_hand_out(Loop *loop, LoopTask *task, LoopKind kind);
 void loop_touch(Loop *loop); /* after any call of libuv that the loop must look at before it sleeps on */
 uv_loop_t *loop_uv(Loop *loop);
 uv_buf_t loop_read_buffer(Loop *loop); /* one for all readers: empty it before returning to the loop */

@@ -44,7 +44,7 @@ struct Loop {
 
     pthread_mutex_t turn; /* guards what follows, libuv's loop and what users of the loop keep there */
     bool is_touched;
-    TaskList handed, handed_long;
+    TaskList handed[LOOP_KINDS];
     int64_t last_run_ns; /* of loop_run */
     TimerHeap timers;
     int64_t alarm_ns; /* when the alarm rings; 0: it does not */

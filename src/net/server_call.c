@@ -81,7 +81,8 @@ void server_call_dispatch(ServerCall *call, const Method *method, void *arg, Thr
     call->handler_arg = arg;
     handler_count_add(call->handlers, 1);
     call->handler_task = (LoopTask){.fn = run_handler, .arg = call};
-    if (method->place == ON_POOL || !loop_hand_out(call->loop, &call->handler_task, method->place == STAYING))
+    LoopKind kind = method->place == STAYING ? LOOP_LONG : method->place == CONTINUING ? LOOP_CONTINUES : LOOP_SHORT;
+    if (method->place == ON_POOL || !loop_hand_out(call->loop, &call->handler_task, kind))
         threadpool_post(pool, run_handler, call);
 }
 

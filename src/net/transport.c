@@ -66,6 +66,15 @@ Call *channel_call(Channel *c, const char *path, Message *request, CallOptions o
     return c->table->call(c, path, request, options, done, arg);
 }
 
+static void ignore(void *arg, Error *err, Message *reply) {
+    (void)arg, (void)reply;
+    error_free(err);
+}
+
+void channel_note(Channel *c, const char *path, Message *message) {
+    call_unref(channel_call(c, path, message, (CallOptions){.is_one_way = true, .is_noted = true}, ignore, NULL));
+}
+
 void call_cancel(Call *call) {
     call->table->cancel(call);
 }

@@ -24,6 +24,7 @@ typedef struct CallOptions {
     bool wait_for_ready; /* false: Unavailable at once while the peer cannot be reached */
     bool may_stay;       /* done computes for a while when transport_thread_is_spare; else it is always short */
     bool is_noted;       /* done only notes the outcome: it may run anywhere, even while the transport is locked */
+    bool is_one_way;     /* see channel_note */
     AlignAt *align_at;   /* (optional) of the reply */
 } CallOptions;
 
@@ -49,6 +50,8 @@ char *channel_last_error(const Channel *c); /* why it is not connected, malloced
 /* Starts a call of "/package.Service/Method" and takes the slices of request. The Call stays valid until
  * call_unref. */
 Call *channel_call(Channel *c, const char *path, Message *request, CallOptions options, CallDone *done, void *arg);
+/* The same without an answer: nobody learns whether it has arrived, or what the handler says. For what is found out otherwise. */
+void channel_note(Channel *c, const char *path, Message *message);
 void call_cancel(Call *call); /* done gets Cancelled unless it is already under way; the peer is told */
 void call_unref(Call *call);
 
@@ -60,7 +63,8 @@ Error *channel_call_wait(Channel *c, const char *path, Message *request, CallOpt
 typedef enum HandlerPlace {
     ON_POOL,   /* may wait */
     ON_READER, /* the thread that read the request: never blocks and is short */
-    STAYING,   /* the same, and computes for a while when transport_thread_is_spare */
+    CONTINUING, /* the same, and may use transport_stay_after */
+    STAYING,   /* and computes for a while when transport_thread_is_spare */
 } HandlerPlace;
 
 /* Runs on the server's pool or on the thread that read the request. Must lead to exactly one
@@ -71,6 +75,7 @@ typedef struct Method {
     const char *path; /* "/tensorflow.MasterService/RunStep" */
     Handler *handler;
     HandlerPlace place;
+    AlignAt *align_at; /* (optional) of the request */
 } Method;
 
 Message *server_call_request(ServerCall *call); /* borrowed; the handler may message_move it */

@@ -23,7 +23,8 @@ const OpDef send_recv_ops[] = {
 typedef struct Endpoint {
     char *prefix;   /* the key up to the frame */
     char *root_key; /* the whole key outside loops */
-    bool remote;    /* the producer is another task */
+    bool remote;    /* the producer is another task, and must be asked */
+    bool pushed;    /* it sends unasked */
 } Endpoint;
 
 /* "/job:ps/replica:0/task:0" of "/job:ps/replica:0/task:0/device:CPU:0". */
@@ -44,7 +45,9 @@ static Error *endpoint_init(const Node *node, void *state) {
     if (err) return err;
     e->prefix = xasprintf("%.*s;%016llx;%.*s;%.*s;", STR_ARG(send_device), (unsigned long long)incarnation, STR_ARG(recv_device), STR_ARG(tensor_name));
     e->root_key = xasprintf("%s0:0", e->prefix);
-    e->remote = !str_eq(task_of(send_device), task_of(recv_device));
+    Str pushed;
+    e->pushed = node_attr(node, "_pushed", &pushed);
+    e->remote = !e->pushed && !str_eq(task_of(send_device), task_of(recv_device));
     return NULL;
 }
 
@@ -69,7 +72,8 @@ static Error *run_send(KernelContext *k) {
     if (err) return err;
     char *owned;
     Str key = key_of(k, &owned);
-    err = rendezvous_send(k->step->rendezvous, key, host, k->dead);
+    bool pushed = ((const Endpoint *)k->state)->pushed;
+    err = (pushed ? rendezvous_push : rendezvous_send)(k->step->rendezvous, key, host, k->dead);
     tensor_unref(host);
     free(owned);
     return err;

@@ -150,6 +150,8 @@ static void add_key_attrs(Partitioner *p, Graph *part, Node *n, Str tensor_name,
     node_add_attr(part, n, STR("send_device_incarnation"), attr_make_int(a, (int64_t)p->o->devices[from].incarnation));
     node_add_attr(part, n, STR("recv_device"), attr_make_string(a, p->o->devices[to].name));
     node_add_attr(part, n, STR("client_terminated"), attr_make_bool(a, false));
+    int from_task = p->o->devices[from].task, to_task = p->o->devices[to].task;
+    if (p->o->pushed_to && from_task == 0 && p->o->pushed_to[to_task]) node_add_attr(part, n, STR("_pushed"), attr_make_bool(a, true));
 }
 
 static Error *add_cast(Partitioner *p, int task, Str name, Output input, DataType from, DataType to, int placed, Node **out) {

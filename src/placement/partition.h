@@ -12,6 +12,7 @@ typedef struct PartitionDevice {
 typedef struct PartitionOptions {
     const PartitionDevice *devices; /* by Node.placed */
     int device_count, task_count;
+    const bool *pushed_to; /* (optional) by task: what comes from task 0 is sent there unasked */
     bool bfloat16_edges; /* floats travel between tasks as bfloat16 */
     int *edge_count;     /* edges cut so far in the session: a TensorFlow worker keeps the kernels of _Send and _Recv by node name for the whole
                             session, so no name may come twice */

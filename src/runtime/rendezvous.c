@@ -23,7 +23,7 @@ typedef struct Meeting {
 struct Rendezvous {
     RefCount refs;
     int64_t step_id;
-    RemoteRecv *remote;
+    const RemoteWay *remote;
     void *remote_arg;
     pthread_mutex_t mutex; /* guards all below */
     StrMap meetings;
@@ -31,7 +31,7 @@ struct Rendezvous {
     bool ended;
 };
 
-Rendezvous *rendezvous_new(int64_t step_id, RemoteRecv *remote, void *remote_arg) {
+Rendezvous *rendezvous_new(int64_t step_id, const RemoteWay *remote, void *remote_arg) {
     Rendezvous *r = block_zeroed(sizeof *r);
     refcount_init(&r->refs);
     pthread_mutex_init(&r->mutex, NULL);
@@ -189,15 +189,26 @@ bool rendezvous_withdraw(Rendezvous *r, Str key, void *arg) {
     return m != NULL;
 }
 
-void rendezvous_recv_remote(Rendezvous *r, Str key, RecvDone *done, void *arg) {
+/* NULL: it may leave the task. */
+static Error *check_remote(Rendezvous *r, Str key) {
     pthread_mutex_lock(&r->mutex);
     Error *err = refusal_locked(r);
     pthread_mutex_unlock(&r->mutex);
     if (!err && !r->remote) err = error_internal("Step %lld has no way to other tasks: %.*s", (long long)r->step_id, STR_ARG(key));
+    return err;
+}
+
+Error *rendezvous_push(Rendezvous *r, Str key, Tensor *value, bool is_dead) {
+    Error *err = check_remote(r, key);
+    return err ? err : r->remote->push(r->remote_arg, r, key, value, is_dead);
+}
+
+void rendezvous_recv_remote(Rendezvous *r, Str key, RecvDone *done, void *arg) {
+    Error *err = check_remote(r, key);
     if (err)
         done(arg, err, NULL, false);
     else
-        r->remote(r->remote_arg, r, key, done, arg);
+        r->remote->recv(r->remote_arg, r, key, done, arg);
 }
 
 /* Aborts for the reason, or, when there is none, because the step is over. */

@@ -11,10 +11,13 @@ typedef struct Rendezvous Rendezvous;
 
 typedef void RecvDone(void *arg, Error *err, Tensor *value, bool is_dead); /* owns err and value; value NULL when dead */
 
-/* How keys of other tasks are asked for; the cluster provides it. */
-typedef void RemoteRecv(void *arg, Rendezvous *r, Str key, RecvDone *done, void *done_arg);
+/* How keys of other tasks are asked for, and sent to those who need not ask; the cluster provides it. */
+typedef struct RemoteWay {
+    void (*recv)(void *arg, Rendezvous *r, Str key, RecvDone *done, void *done_arg);
+    Error *(*push)(void *arg, Rendezvous *r, Str key, Tensor *value, bool is_dead);
+} RemoteWay;
 
-Rendezvous *rendezvous_new(int64_t step_id, RemoteRecv *remote, void *remote_arg); /* remote may be NULL */
+Rendezvous *rendezvous_new(int64_t step_id, const RemoteWay *remote, void *remote_arg); /* remote may be NULL */
 Rendezvous *rendezvous_ref(Rendezvous *r);
 void rendezvous_unref(Rendezvous *r);
 int64_t rendezvous_step_id(const Rendezvous *r);
@@ -24,6 +27,7 @@ Error *rendezvous_send(Rendezvous *r, Str key, Tensor *value, bool is_dead) MUST
 typedef void TakenDone(void *arg, Error *err);
 void rendezvous_offer(Rendezvous *r, Str key, Tensor *value, TakenDone *taken, void *arg);
 void rendezvous_recv(Rendezvous *r, Str key, RecvDone *done, void *arg); /* done may run before this returns */
+Error *rendezvous_push(Rendezvous *r, Str key, Tensor *value, bool is_dead) MUST_CHECK; /* sends to the task of its key */
 void rendezvous_recv_remote(Rendezvous *r, Str key, RecvDone *done, void *arg);
 /* Withdraws a waiter registered with (key, arg); true when done will not be called. */
 bool rendezvous_withdraw(Rendezvous *r, Str key, void *arg);

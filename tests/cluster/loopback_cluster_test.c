@@ -467,12 +467,56 @@ static void a_callable_runs_until_it_is_released(void **state) {
 static Error *call_worker(int task, const char *method, StrBuf *request) {
     char path[100];
     Message m = {0}, reply = {0};
-    snprintf(path, sizeof path, "/tensorflow.WorkerService/%s", method);
+    snprintf(path, sizeof path, "/%s.WorkerService/%s", strcmp(method, "PushTensor") == 0 ? "rill" : "tensorflow", method);
     message_add_copy(&m, strbuf_str(request));
     strbuf_clear(request);
     Error *err = channel_call_wait(cluster->channels[task], path, &m, (CallOptions){.timeout_ms = 100}, &reply);
     message_clear(&reply);
     return err;
+}
+
+/* A tensor of 3 bytes that comes unasked, for a step of a session. */
+static Error *push(int task, int64_t step_id, const char *session) {
+    StrBuf b = {0}, tensor = {0};
+    Shape shape = shape_vector(3);
+    Tensor *t = NULL;
+    expect_ok(tensor_new(DT_UINT8, &shape, &t));
+    memset(t->data, 7, 3);
+    tensor_proto_encode(t, &tensor);
+    tensor_unref(t);
+    wire_put_uint(&b, 1001, (uint64_t)step_id);
+    wire_put_bytes(&b, 1002, STR("/job:worker/replica:0/task:0/device:CPU:0;0000000000000001;/job:ps/replica:0/task:0/device:CPU:0;edge;0:0"));
+    wire_put_bytes(&b, 1003, str_of(session));
+    wire_put_bytes(&b, 1, strbuf_str(&tensor));
+    strbuf_clear(&tensor);
+    return call_worker(task, "PushTensor", &b);
+}
+
+static void a_tensor_that_comes_too_late_is_dropped(void **state) {
+    (void)state;
+    GraphBuilder g = {0};
+    build_training(&g);
+    char *s = create_session(cluster, WORKER0, &g);
+    step_target(cluster, WORKER0, s, "v/init"); /* opens the session at the tasks */
+    expect_ok(push(PS0, 4711, "nobody"));
+    await_number(cluster, PS0, "steps_held", 0);
+    StrBuf b = {0};
+    wire_put_uint(&b, 1, 4712);
+    expect_ok(call_worker(PS0, "CleanupGraph", &b));
+    expect_ok(push(PS0, 4712, s));
+    await_number(cluster, PS0, "steps_held", 0);
+    expect_ok(push(PS0, 4713, s)); /* perhaps its RunGraph is on the way */
+    await_number(cluster, PS0, "steps_held", 1);
+    expect_ok(close_session(cluster, WORKER0, s)); /* it goes with the session */
+}
+
+static void a_pushed_tensor_without_sense_is_refused(void **state) {
+    (void)state;
+    StrBuf b = {0};
+    wire_put_uint(&b, 1001, 5);
+    expect_error(call_worker(PS0, "PushTensor", &b), CODE_INVALID_ARGUMENT, "Malformed PushTensor");
+    strbuf_add(&b, STR("\xff\xff"));
+    expect_error(call_worker(PS0, "PushTensor", &b), CODE_INVALID_ARGUMENT, "Malformed PushTensor");
 }
 
 static void a_worker_refuses_what_it_does_not_know(void **state) {
@@ -736,6 +780,8 @@ int main(void) {
         SHARED(closing_a_session_ends_its_partial_runs),
         SHARED(a_callable_runs_until_it_is_released),
         SHARED(a_worker_refuses_what_it_does_not_know),
+        SHARED(a_tensor_that_comes_too_late_is_dropped),
+        SHARED(a_pushed_tensor_without_sense_is_refused),
         SHARED(a_receive_that_is_given_up_leaves_nothing),
         SHARED(many_clients_at_two_masters),
     };

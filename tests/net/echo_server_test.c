@@ -46,10 +46,10 @@ static void lose(void *arg, ServerCall *call) {
 }
 
 static const Method methods[] = {
-    {"/test.Echo/Echo", echo, ON_POOL},
-    {"/test.Echo/EchoInline", echo, ON_READER},
-    {"/test.Echo/Park", park, ON_READER},
-    {"/test.Echo/Lose", lose, ON_READER},
+    {"/test.Echo/Echo", echo, ON_POOL, NULL},
+    {"/test.Echo/EchoInline", echo, ON_READER, NULL},
+    {"/test.Echo/Park", park, ON_READER, NULL},
+    {"/test.Echo/Lose", lose, ON_READER, NULL},
     {0},
 };
 

@@ -86,7 +86,7 @@ static void echo(void *arg, ServerCall *call) {
     server_call_reply(call, &m);
 }
 
-static const Method methods[] = {{"/test.T/Echo", echo, ON_READER}, {0}};
+static const Method methods[] = {{"/test.T/Echo", echo, ON_READER, NULL}, {0}};
 
 static int set_up(void **state) {
     Env *env = xcalloc(1, sizeof *env);

@@ -265,6 +265,23 @@ static bool server_takes(uint8_t flags, Str payload) {
     return taken;
 }
 
+static void a_note_is_not_answered(void **state) {
+    Pair *p = *state;
+    for (size_t size = 10; size < 60000; size *= 5000) { /* sent at once, and in its turn */
+        Message body = bytes_of(size);
+        int ended = p->server.ended;
+        size_t got = p->server.data_bytes;
+        assert_true(http2_note(p->client.http2, &path, 1, &body));
+        carry(&p->client, &p->server);
+        assert_int_equal(p->server.ended, ended + 1);
+        assert_int_equal(p->server.data_bytes - got, size);
+        assert_null(p->server.last); /* closed */
+        assert_int_equal(carry(&p->server, &p->client), 0);
+        assert_int_equal(open_streams(p), 0);
+    }
+    assert_string_equal(p->server.headers.ptr, ":method=POST;content-type=application/grpc;:path=/a/B;:method=POST;content-type=application/grpc;:path=/a/B;");
+}
+
 static void malformed_frames_end_the_connection(void **state) {
     (void)state;
     assert_true(server_takes(HAS_HEAD | IS_END, (Str){"\0\0", 2}));
@@ -327,6 +344,7 @@ int main(void) {
         ROW(who_goes_away_ends_what_has_begun_and_refuses_more),
         ROW(rapid_resets_end_the_connection),
         ROW(resets_among_answers_go_on_for_ever),
+        ROW(a_note_is_not_answered),
         cmocka_unit_test(malformed_frames_end_the_connection),
         ROW(a_number_serves_one_stream_at_a_time),
         ROW(answers_to_nothing_are_ignored),

@@ -178,7 +178,7 @@ static void refuse(void *arg, ServerCall *call) {
 }
 
 static const Method methods[] = {
-    {"/test.T/Make", make_bytes, ON_READER}, {"/test.T/Judge", judge, STAYING}, {"/test.T/Refuse", refuse, ON_POOL}, {0}};
+    {"/test.T/Make", make_bytes, ON_READER, NULL}, {"/test.T/Judge", judge, STAYING, NULL}, {"/test.T/Refuse", refuse, ON_POOL, NULL}, {0}};
 
 typedef struct Env {
     Transport *server, *client;

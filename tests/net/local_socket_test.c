@@ -101,7 +101,7 @@ static void say_peer(void *arg, ServerCall *call) {
     server_call_reply(call, &m);
 }
 
-static const Method methods[] = {{"/test.T/Peer", say_peer, ON_READER}, {0}};
+static const Method methods[] = {{"/test.T/Peer", say_peer, ON_READER, NULL}, {0}};
 
 /* How the server sees a client; malloced. */
 static char *peer_seen(bool server_tcp_only, bool client_tcp_only) {

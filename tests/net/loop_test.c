@@ -73,11 +73,11 @@ static void leave_for_later(void *arg, ServerCall *call) {
 }
 
 static const Method methods[] = {
-    {"/t/Later", leave_for_later, STAYING},
-    {"/t/Ask", ask_others, STAYING},
-    {"/t/Stay", echo, STAYING},
-    {"/t/Read", echo, ON_READER},
-    {"/t/Pool", echo, ON_POOL},
+    {"/t/Later", leave_for_later, STAYING, NULL},
+    {"/t/Ask", ask_others, STAYING, NULL},
+    {"/t/Stay", echo, STAYING, NULL},
+    {"/t/Read", echo, ON_READER, NULL},
+    {"/t/Pool", echo, ON_POOL, NULL},
     {0},
 };
 static const char *const paths[] = {"/t/Stay", "/t/Read", "/t/Pool"};

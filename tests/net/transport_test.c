@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,13 +126,13 @@ static void stay(void *arg, ServerCall *call) {
 }
 
 static const Method methods[] = {
-    {"/test.T/Stay", stay, STAYING},
-    {"/test.T/Echo", echo, ON_POOL},
-    {"/test.T/EchoInline", echo, ON_READER},
-    {"/test.T/Fail", lose, ON_POOL},
-    {"/test.T/Park", park, ON_READER},
-    {"/test.T/ParkWatched", park_watched, ON_POOL},
-    {"/test.T/Deadline", deadline_left, ON_READER},
+    {"/test.T/Stay", stay, STAYING, NULL},
+    {"/test.T/Echo", echo, ON_POOL, NULL},
+    {"/test.T/EchoInline", echo, ON_READER, NULL},
+    {"/test.T/Fail", lose, ON_POOL, NULL},
+    {"/test.T/Park", park, ON_READER, NULL},
+    {"/test.T/ParkWatched", park_watched, ON_POOL, NULL},
+    {"/test.T/Deadline", deadline_left, ON_READER, NULL},
     {0},
 };
 
@@ -313,6 +314,28 @@ static void a_thousand_parked_calls_end_in_reverse(void **state) {
     }
     assert_int_equal(transport_stats(env->client).calls_out, 0);
     free(calls);
+}
+
+static void notes_arrive_and_leave_nothing(void **state) {
+    Env *env = *state;
+    static const size_t sizes[] = {0, 100, 60 << 10, 3 << 20};
+    size_t sum = 0, count = sizeof sizes / sizeof *sizes;
+    latch_add(&env->arrived, (int)count);
+    for (size_t i = 0; i < count; i++) {
+        Message m = {0};
+        if (sizes[i]) message_add_take(&m, xcalloc(1, sizes[i]), sizes[i]);
+        channel_note(env->channel, "/test.T/Park", &m);
+        sum += sizes[i];
+    }
+    wait_for(&env->arrived);
+    for (size_t i = 0; i < count; i++) sum -= server_call_request(env->parked[i])->len;
+    assert_int_equal(sum, 0);
+    reply_to_parked(env);
+    Message lost = {0};
+    message_add_copy(&lost, STR("lost"));
+    channel_note(env->channel, "/test.T/NoSuchMethod", &lost);
+    expect_ok(env->channel, "/test.T/Echo", "after them");
+    while (transport_stats(env->client).calls_out || transport_stats(env->server).calls_in) sched_yield();
 }
 
 static void a_deadline_ends_both_sides(void **state) {
@@ -646,6 +669,7 @@ static int run(const char *name, Kind *kind) {
         ROW(a_hundred_megabytes_travel),
         ROW(too_large_messages_are_refused),
         ROW(a_thousand_parked_calls_end_in_reverse),
+        ROW(notes_arrive_and_leave_nothing),
         ROW(a_deadline_ends_both_sides),
         ROW(the_server_sees_a_cancel),
         ROW(a_watcher_set_after_the_cancel_is_told),

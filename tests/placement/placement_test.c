@@ -321,6 +321,31 @@ static void floats_may_travel_shortened(void **state) {
     free_parts(parts, g);
 }
 
+static void what_the_first_task_sends_is_pushed_to_those_that_take_it(void **state) {
+    (void)state;
+    GraphBuilder b = {0};
+    b.device = "/job:ps/task:0";
+    gb_placeholder(&b, "x", DT_FLOAT);
+    b.device = "/job:worker/task:0";
+    gb_op(&b, "n", "Neg", "x", DT_FLOAT);
+    for (int from_first = 0; from_first < 2; from_first++) {
+        bool takes[DEVICES] = {false};
+        PartitionDevice own[DEVICES];
+        Graph *g = import(&b), *parts[DEVICES];
+        Str value;
+        expect_ok(place(g, false));
+        memcpy(own, partition_devices, sizeof own);
+        int first = from_first ? 0 : 1, other = 1 - first; /* tasks of the ps and of the worker */
+        own[PS0].task = first;
+        own[WORKER0].task = other;
+        takes[0] = takes[1] = true;
+        expect_ok(graph_partition(g, &(PartitionOptions){.devices = own, .device_count = DEVICES, .task_count = DEVICES, .edge_count = &edge_count, .pushed_to = takes}, parts));
+        assert_int_equal(node_attr(find_op(parts[first], "_Send"), "_pushed", &value), from_first);
+        assert_int_equal(node_attr(find_op(parts[other], "_Recv"), "_pushed", &value), from_first);
+        free_parts(parts, g);
+    }
+}
+
 static void a_loop_over_two_tasks_gets_a_control_loop(void **state) {
     (void)state;
     GraphBuilder b = {0};
@@ -577,7 +602,8 @@ int main(void) {
         cmocka_unit_test(a_constant_goes_to_its_only_consumer), cmocka_unit_test(stateful_nodes_stay_where_they_were),
         cmocka_unit_test(an_edge_is_sent_once_to_each_task), cmocka_unit_test(a_control_edge_sends_an_empty_float),
         cmocka_unit_test(a_reference_is_never_shared_and_read_late), cmocka_unit_test(strings_travel_by_host),
-        cmocka_unit_test(floats_may_travel_shortened), cmocka_unit_test(a_loop_over_two_tasks_gets_a_control_loop),
+        cmocka_unit_test(floats_may_travel_shortened),
+        cmocka_unit_test(what_the_first_task_sends_is_pushed_to_those_that_take_it), cmocka_unit_test(a_loop_over_two_tasks_gets_a_control_loop),
         cmocka_unit_test(calls_branches_and_loops_give_the_same_lowered_or_not), cmocka_unit_test(cases_choose_their_branch),
         cmocka_unit_test(functions_in_functions_are_lowered), cmocka_unit_test(only_a_body_of_several_devices_says_where_its_nodes_run),
         cmocka_unit_test(a_function_that_calls_itself_ends),
