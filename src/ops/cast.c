@@ -31,10 +31,11 @@ static const int64_t LANES_NEVER = INT64_MAX;
 
 #define IMAG(s) 0
 
-#define TO_INT32(v) to_int32((double)(v))
+#define TO_INT32(v) _Generic((v), double: to_int32, float: float_to_int32)(v)
 #define TO_INT64(v) to_int64((double)(v))
 #define TO_UINT32(v) to_uint32((double)(v))
 #define TO_UINT64(v) to_uint64((double)(v))
+#define CAST_LOOP CAST_LOOP_EACH
 #define S float
 #define REAL(s) (s)
 #define LANES LANES_F32
@@ -53,6 +54,8 @@ static const int64_t LANES_NEVER = INT64_MAX;
 #undef S
 #undef REAL
 #undef FROM
+#undef CAST_LOOP
+#define CAST_LOOP CAST_LOOP_ONCE
 #define S uint16_t
 #define REAL(s) half_to_float(s)
 #define LANES LANES_F16

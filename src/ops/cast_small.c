@@ -6,6 +6,7 @@
 
 static const int64_t LANES = INT64_MAX; /* nothing saturates */
 #define IMAG(s) 0
+#define CAST_LOOP CAST_LOOP_ONCE
 
 #define S uint8_t
 #define TO_INT32(v) to_int32((double)(v))

@@ -23,6 +23,16 @@ INLINE uint64_t to_uint64(double v) {
     return (uint64_t)to_int64(v);
 }
 
+/* The same of a float: the limits are floats, and no rounding lies between. */
+INLINE int32_t float_to_int32(float v) {
+    return v >= -0x1p31f && v < 0x1p31f ? (int32_t)v : INT32_MIN;
+}
+
+/* CAST_LOOP of cast_from.inc: compiled once, or for each level of processors. */
+#define CAST_LOOP_ONCE(name, row) \
+    static void name UNARY_PARAMS { (void)param; row(z, x, n); }
+#define CAST_LOOP_EACH(name, row) CPU_LOOP(name, UNARY_PARAMS, UNARY_ARGS, (void)param; row(z, x, n))
+
 INLINE int32_t clamp(int32_t v, int32_t low, int32_t high) {
     return v < low ? low : v > high ? high : v;
 }
