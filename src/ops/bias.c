@@ -38,6 +38,8 @@ typedef struct BiasJob {
     int bias_step;                  /* 1: a row has one bias for each element; 0: one for the row */
 } BiasJob;
 
+enum { SUM_COLUMNS = 64, SUM_ROWS = 256 }; /* of a gradient that are added up together */
+
 /* The dimension of the channels. */
 static Error *channel_axis(const BiasState *st, const Shape *s, int *out) {
     if (s->rank < 2) return error_invalid("Input tensor must be at least 2D: %s", shape_text(s).text);
