@@ -134,6 +134,7 @@ static Error *check_ranges(const KernelContext *k, const Tensor *low, const Tens
 typedef struct Line {
     const QuantizeState *state;
     Range type;
+    size_t size; /* of the type */
     float low, high, scale, half;
     float first; /* of MIN_FIRST: what the type's lowest number stands for, scaled */
 } Line;
@@ -149,33 +150,48 @@ static inline float bounded(float v, const Line *l) {
     return v > l->low ? v : l->low;
 }
 
-INLINE void places(const Line *l, const float *x, double *z, int64_t n, double (*place)(const Line *, float)) {
-    const double low = l->type.low, high = l->type.high;
+/* NaN: the least. */
+INLINE float within(float v, float low, float high) {
+    v = v >= low ? v : low;
+    return v <= high ? v : high;
+}
+/* The limits of small types are floats, those of int32 are not. */
+INLINE void places(const Line *l, const float *x, void *z, int64_t n, float (*place)(const Line *, float)) {
     const Line own = *l;
-    for (int64_t i = 0; i < n; i++) {
-        double v = place(&own, x[i]);
-        v = v >= low ? v : low; /* NaN: the least */
-        z[i] = v <= high ? v : high;
+    const float low = (float)own.type.low, high = (float)own.type.high;
+    uint8_t *bytes = z;
+    uint16_t *shorts = z;
+    int32_t *words = z;
+    if (own.size == 1) {
+        NO_OVERLAP for (int64_t i = 0; i < n; i++) bytes[i] = (uint8_t)(int32_t)within(place(&own, x[i]), low, high);
+    } else if (own.size == 2) {
+        NO_OVERLAP for (int64_t i = 0; i < n; i++) shorts[i] = (uint16_t)(int32_t)within(place(&own, x[i]), low, high);
+    } else {
+        NO_OVERLAP for (int64_t i = 0; i < n; i++) {
+            double v = (double)place(&own, x[i]);
+            v = v >= own.type.low ? v : own.type.low;
+            words[i] = (int32_t)(v <= own.type.high ? v : own.type.high);
+        }
     }
 }
 
-static inline double place_even(const Line *l, float v) {
-    return (double)rintf(bounded(v, l) * l->scale);
+static inline float place_even(const Line *l, float v) {
+    return rintf(bounded(v, l) * l->scale);
 }
-static inline double place_away(const Line *l, float v) {
-    return (double)round_away(bounded(v, l) * l->scale);
+static inline float place_away(const Line *l, float v) {
+    return round_away(bounded(v, l) * l->scale);
 }
-static inline double place_first(const Line *l, float v) {
-    return (double)(round_away(v * l->scale) - l->first);
+static inline float place_first(const Line *l, float v) {
+    return round_away(v * l->scale) - l->first;
 }
-static inline double place_signed(const Line *l, float v) {
-    return (double)round_away((bounded(v, l) - l->low) * l->scale - l->half);
+static inline float place_signed(const Line *l, float v) {
+    return round_away((bounded(v, l) - l->low) * l->scale - l->half);
 }
-static inline double place_unsigned(const Line *l, float v) {
-    return (double)floorf((bounded(v, l) - l->low) * l->scale + 0.5f);
+static inline float place_unsigned(const Line *l, float v) {
+    return floorf((bounded(v, l) - l->low) * l->scale + 0.5f);
 }
 
-#define PLACES_PARAMS (const Line *l, const float *x, double *z, int64_t n)
+#define PLACES_PARAMS (const Line *l, const float *x, void *z, int64_t n)
 #define PLACES_ARGS (l, x, z, n)
 CPU_LOOP(places_even, PLACES_PARAMS, PLACES_ARGS, places(l, x, z, n, place_even))
 CPU_LOOP(places_away, PLACES_PARAMS, PLACES_ARGS, places(l, x, z, n, place_away))
@@ -183,24 +199,9 @@ CPU_LOOP(places_first, PLACES_PARAMS, PLACES_ARGS, places(l, x, z, n, place_firs
 CPU_LOOP(places_signed, PLACES_PARAMS, PLACES_ARGS, places(l, x, z, n, place_signed))
 CPU_LOOP(places_unsigned, PLACES_PARAMS, PLACES_ARGS, places(l, x, z, n, place_unsigned))
 
-INLINE void put_bytes(uint8_t *z, const double *v, int64_t n) {
-    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = (uint8_t)(int32_t)v[i];
-}
-INLINE void put_shorts(uint16_t *z, const double *v, int64_t n) {
-    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = (uint16_t)(int32_t)v[i];
-}
-INLINE void put_words(int32_t *z, const double *v, int64_t n) {
-    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = (int32_t)v[i];
-}
-#define PUT_PARAMS (void *z, const double *v, int64_t n)
-#define PUT_ARGS (z, v, n)
-CPU_LOOP(put_8, PUT_PARAMS, PUT_ARGS, put_bytes(z, v, n))
-CPU_LOOP(put_16, PUT_PARAMS, PUT_ARGS, put_shorts(z, v, n))
-CPU_LOOP(put_32, PUT_PARAMS, PUT_ARGS, put_words(z, v, n))
-
 /* SCALED makes another range of low and high. */
 static Line line_of(const QuantizeState *st, DataType type, float *low, float *high) {
-    Line l = {.state = st, .type = type_range(type)};
+    Line l = {.state = st, .type = type_range(type), .size = dtype_size(type)};
     const Range r = l.type;
     if (st->mode == SCALED) {
         const float least = (float)(r.low + (st->narrow ? 1 : 0)), most = (float)r.high;
@@ -223,20 +224,14 @@ static Line line_of(const QuantizeState *st, DataType type, float *low, float *h
 }
 
 static void quantize_run(const Line *l, const float *x, Tensor *z, int64_t at, int64_t n) {
-    enum { PIECE = 1024 };
-    double v[PIECE];
     const QuantizeState *st = l->state;
-    const size_t size = dtype_size(z->dtype);
-    for (int64_t i = at; i < at + n; i += PIECE) {
-        int64_t count = at + n - i < PIECE ? at + n - i : PIECE;
-        if (st->mode == SCALED) {
-            (st->half_to_even ? places_even : places_away)(l, x + i, v, count);
-        } else if (st->mode == MIN_FIRST) {
-            places_first(l, x + i, v, count);
-        } else {
-            (l->type.is_signed ? places_signed : places_unsigned)(l, x + i, v, count);
-        }
-        (size == 1 ? put_8 : size == 2 ? put_16 : put_32)((char *)z->data + (size_t)i * size, v, count);
+    void *to = (char *)z->data + (size_t)at * l->size;
+    if (st->mode == SCALED) {
+        (st->half_to_even ? places_even : places_away)(l, x + at, to, n);
+    } else if (st->mode == MIN_FIRST) {
+        places_first(l, x + at, to, n);
+    } else {
+        (l->type.is_signed ? places_signed : places_unsigned)(l, x + at, to, n);
     }
 }
 
