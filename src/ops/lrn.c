@@ -1,10 +1,10 @@
 /* lrn.c: LRN, local response normalisation over neighbouring channels, and its gradient. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/float16.h"
 #include "base/memory.h"
+#include "kernels/vector_roots.h"
 #include "ops/elementwise.h"
 #include "ops/op_list.h"
 
@@ -66,7 +66,7 @@ enum { ROOM = 1024 }; /* numbers of such rows that are worked on together */
 
 typedef struct LrnRoom {
     int64_t radius, width, pixels; /* zeros before each row and behind the last; of a row and those behind it; that fit in at once */
-    float *x, *norm, *scale, *ratio, *sum;
+    float *x, *square, *pair, *norm, *scale, *ratio, *sum;
 } LrnRoom;
 
 static LrnRoom room_of(const LrnJob *job) {
@@ -74,72 +74,96 @@ static LrnRoom room_of(const LrnJob *job) {
     r.width = job->channels + r.radius;
     r.pixels = r.width < ROOM ? ROOM / r.width : 1;
     int64_t each = r.pixels * r.width + 2 * r.radius;
-    r.x = xcalloc((size_t)(5 * each), sizeof *r.x);
-    r.norm = r.x + each;
+    r.x = xcalloc((size_t)(7 * each), sizeof *r.x);
+    r.square = r.x + each;
+    r.pair = r.square + each;
+    r.norm = r.pair + each;
     r.scale = r.norm + each;
     r.ratio = r.scale + each;
     r.sum = r.ratio + each;
     return r;
 }
 
-INLINE void square_row(float *z, const float *x, int64_t n) {
-    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = x[i] * x[i];
+/* Rows of n numbers, one after the other in x, and their squares, `width` apart. */
+INLINE void spread_rows(float *z, float *square, const float *x, int64_t rows, int64_t width, int64_t n) {
+    for (int64_t r = 0; r < rows; r++, z += width, square += width, x += n) {
+        NO_OVERLAP for (int64_t i = 0; i < n; i++) {
+            z[i] = x[i];
+            square[i] = x[i] * x[i];
+        }
+    }
 }
-/* z[i] = add + factor * the sum of x[i - radius] to x[i + radius]. */
-INLINE void sum_window(float *z, const float *x, int64_t n, int64_t radius, float factor, float add) {
+/* Back, multiplied with y. */
+INLINE void multiply_rows(float *z, const float *x, const float *y, int64_t rows, int64_t width, int64_t n) {
+    for (int64_t r = 0; r < rows; r++, z += n, x += width, y += width) {
+        NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = x[i] * y[i];
+    }
+}
+/* z[i] = x[i] + x[i + 1] */
+INLINE void pair_row(float *z, const float *x, int64_t n) {
+    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = x[i] + x[i + 1];
+}
+/* z[i] = add + factor * the sum of x[i - radius] to x[i + radius]; pair[i] = x[i] + x[i + 1]. */
+INLINE void sum_window(float *z, const float *x, const float *pair, int64_t n, int64_t radius, float factor, float add) {
     enum { BLOCK = 64 }; /* sums that stay in registers */
     int64_t i = 0;
     for (; i + BLOCK <= n; i += BLOCK) {
         float sum[BLOCK];
-        for (int j = 0; j < BLOCK; j++) sum[j] = x[i + j - radius];
-        for (int64_t d = 1 - radius; d <= radius; d++)
-            for (int j = 0; j < BLOCK; j++) sum[j] += x[i + j + d];
+        for (int j = 0; j < BLOCK; j++) sum[j] = x[i + j + radius];
+        for (int64_t d = -radius; d < radius; d += 2)
+            for (int j = 0; j < BLOCK; j++) sum[j] += pair[i + j + d];
         for (int j = 0; j < BLOCK; j++) z[i + j] = add + factor * sum[j];
     }
     for (; i < n; i++) {
-        float sum = x[i - radius];
-        for (int64_t d = 1 - radius; d <= radius; d++) sum += x[i + d];
+        float sum = x[i + radius];
+        for (int64_t d = -radius; d < radius; d += 2) sum += pair[i + d];
         z[i] = add + factor * sum;
     }
-}
-INLINE void root_row(float *z, const float *x, int64_t n) {
-    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = 1 / sqrtf(x[i]);
 }
 INLINE void invert_row(float *z, const float *x, int64_t n) {
     NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = 1 / x[i];
 }
-INLINE void multiply_row(float *z, const float *x, const float *y, int64_t n) {
-    NO_OVERLAP for (int64_t i = 0; i < n; i++) z[i] = x[i] * y[i];
-}
-CPU_LOOP(squares, (float *z, const float *x, int64_t n), (z, x, n), square_row(z, x, n))
-CPU_LOOP(window_sums, (float *z, const float *x, int64_t n, int64_t radius, float factor, float add), (z, x, n, radius, factor, add),
-         sum_window(z, x, n, radius, factor, add))
-CPU_LOOP(roots, (float *z, const float *x, int64_t n), (z, x, n), root_row(z, x, n))
+CPU_LOOP(spread, (float *z, float *square, const float *x, int64_t rows, int64_t width, int64_t n), (z, square, x, rows, width, n),
+         spread_rows(z, square, x, rows, width, n))
+CPU_LOOP(products, (float *z, const float *x, const float *y, int64_t rows, int64_t width, int64_t n), (z, x, y, rows, width, n),
+         multiply_rows(z, x, y, rows, width, n))
+CPU_LOOP(pairs, (float *z, const float *x, int64_t n), (z, x, n), pair_row(z, x, n))
+CPU_LOOP(window_sums, (float *z, const float *x, const float *pair, int64_t n, int64_t radius, float factor, float add), (z, x, pair, n, radius, factor, add),
+         sum_window(z, x, pair, n, radius, factor, add))
 CPU_LOOP(inverses, (float *z, const float *x, int64_t n), (z, x, n), invert_row(z, x, n))
-CPU_LOOP(products, (float *z, const float *x, const float *y, int64_t n), (z, x, y, n), multiply_row(z, x, y, n))
 
-/* `count` pixels from number `at` on; the zeros stay. */
-static void load_pixels(const LrnJob *job, const LrnRoom *r, float *to, const void *from, int64_t at, int64_t count) {
-    for (int64_t p = 0; p < count; p++) {
-        float *row = to + r->radius + p * r->width;
-        if (job->dtype == DT_FLOAT) {
-            memcpy(row, (const float *)from + (at + p) * job->channels, (size_t)job->channels * sizeof *row);
-            continue;
-        }
-        for (int64_t c = 0; c < job->channels; c++) row[c] = get(job, from, (at + p) * job->channels + c);
+/* `count` pixels from number `at` on, and their squares; the zeros stay. */
+static void load_pixels(const LrnJob *job, LrnRoom *r, int64_t at, int64_t count) {
+    const int64_t n = job->channels;
+    float *row = r->x + r->radius, *square = r->square + r->radius;
+    if (job->dtype == DT_FLOAT) {
+        spread(row, square, (const float *)job->x + at * n, count, r->width, n);
+        return;
     }
+    for (int64_t p = 0; p < count; p++, row += r->width, square += r->width) {
+        for (int64_t c = 0; c < n; c++) {
+            row[c] = get(job, job->x, (at + p) * n + c);
+            square[c] = row[c] * row[c];
+        }
+    }
+}
+
+/* z = add + factor * the sum around each channel of x, in all rows. */
+static void add_windows(LrnRoom *r, float *z, const float *x, int64_t count, float factor, float add) {
+    const int64_t n = count * r->width;
+    pairs(r->pair, x, n + 2 * r->radius - 1);
+    window_sums(z + r->radius, x + r->radius, r->pair + r->radius, n, r->radius, factor, add);
 }
 
 /* norm = bias + alpha * the sum of squares around each channel of x, scale = norm^-beta. */
 static void find_norms(const LrnJob *job, LrnRoom *r, int64_t count) {
     const LrnState *st = job->st;
     int64_t n = count * r->width;
-    squares(r->sum, r->x, n + 2 * r->radius);
-    window_sums(r->norm + r->radius, r->sum + r->radius, n, r->radius, st->alpha, st->bias);
+    add_windows(r, r->norm, r->square, count, st->alpha, st->bias);
     const float *norm = r->norm + r->radius;
     float *scale = r->scale + r->radius;
     if (st->beta == 0.5f) {
-        roots(scale, norm, n);
+        vector_rsqrt(scale, norm, n);
     } else if (st->beta == 1) {
         inverses(scale, norm, n);
     } else {
@@ -151,18 +175,16 @@ static void lrn_pixels(void *arg, int64_t begin, int64_t end) {
     const LrnJob *job = arg;
     LrnRoom r = room_of(job);
     for (int64_t p = begin; p < end; p += r.pixels) {
-        int64_t count = end - p < r.pixels ? end - p : r.pixels;
-        load_pixels(job, &r, r.x, job->x, p, count);
+        const int64_t count = end - p < r.pixels ? end - p : r.pixels, at = p * job->channels;
+        load_pixels(job, &r, p, count);
         find_norms(job, &r, count);
-        products(r.sum + r.radius, r.x + r.radius, r.scale + r.radius, count * r.width);
-        for (int64_t i = 0; i < count; i++) {
-            const float *row = r.sum + r.radius + i * r.width;
-            if (job->dtype == DT_FLOAT) {
-                memcpy((float *)job->z + (p + i) * job->channels, row, (size_t)job->channels * sizeof *row);
-                continue;
-            }
-            for (int64_t c = 0; c < job->channels; c++) put(job, (p + i) * job->channels + c, row[c]);
+        const float *x = r.x + r.radius, *scale = r.scale + r.radius;
+        if (job->dtype == DT_FLOAT) {
+            products((float *)job->z + at, x, scale, count, r.width, job->channels);
+            continue;
         }
+        for (int64_t i = 0; i < count; i++, x += r.width, scale += r.width)
+            for (int64_t c = 0; c < job->channels; c++) put(job, at + i * job->channels + c, x[c] * scale[c]);
     }
     free(r.x);
 }
@@ -174,13 +196,13 @@ static void lrn_grad_pixels(void *arg, int64_t begin, int64_t end) {
     LrnRoom r = room_of(job);
     for (int64_t p = begin; p < end; p += r.pixels) {
         int64_t count = end - p < r.pixels ? end - p : r.pixels;
-        load_pixels(job, &r, r.x, job->x, p, count);
+        load_pixels(job, &r, p, count);
         find_norms(job, &r, count);
         for (int64_t i = 0; i < count; i++) { /* dy y / norm */
             int64_t row = r.radius + i * r.width, at = (p + i) * job->channels;
             for (int64_t c = 0; c < job->channels; c++) r.ratio[row + c] = get(job, job->dy, at + c) * get(job, job->y, at + c) / r.norm[row + c];
         }
-        window_sums(r.sum + r.radius, r.ratio + r.radius, count * r.width, r.radius, 1, 0);
+        add_windows(&r, r.sum, r.ratio, count, 1, 0);
         for (int64_t i = 0; i < count; i++) {
             int64_t row = r.radius + i * r.width, at = (p + i) * job->channels;
             for (int64_t c = 0; c < job->channels; c++)

@@ -4,6 +4,7 @@
 #include "base/float16.h"
 #include "kernels/special.h"
 #include "kernels/special_vectors.h"
+#include "kernels/vector_roots.h"
 #include "ops/elementwise.h"
 #include "ops/op_list.h"
 

@@ -28,7 +28,7 @@ static const struct {
 } cases[] = {
     {"AddV2", "x,y", false},     {"AddV2", "x,row", false},   {"Sub", "row,x", false},    {"Mul", "x,y", false},      {"RealDiv", "x,y", true},
     {"Maximum", "x,y", false},   {"Minimum", "x,row", false}, {"SquaredDifference", "x,y", false}, {"Neg", "x", false}, {"Abs", "x", false},
-    {"Square", "x", false},      {"Sqrt", "x", true},         {"Reciprocal", "x", true},  {"Floor", "x", true},       {"Rint", "x", true},
+    {"Square", "x", false},      {"Sqrt", "x", true},         {"Rsqrt", "x", true},         {"Reciprocal", "x", true},  {"Floor", "x", true},       {"Rint", "x", true},
     {"Relu", "x", false},        {"Relu6", "x", false},       {"ReluGrad", "x,y", false}, {"Softsign", "x", true},    {"BiasAdd", "x,row", false},
     {"BiasAddGrad", "x", false}, {"Sum", "x,axis", false},    {"Mean", "x,axis", false},  {"Max", "x,axis", false},   {"Prod", "row,axis", false},
     {"FloorDiv", "x,y", false},  {"FloorMod", "x,y", false},  {"TruncateDiv", "x,y", false}, {"AddN", "x,y", false},  {"AddN", "x,y,x", false}, {"Transpose", "x,perm", false},
