@@ -24,7 +24,8 @@
 
 /* e^x = 2^n * e^r with |r| <= ln 2 / 2. Adding ROUNDER leaves n in the low bits. */
 typedef struct Power {
-    float of_rest;
+    float of_rest; /* e^r */
+    float rest, beyond; /* r, e^r - 1 - r */
     int32_t of_two;
 } Power;
 INLINE Power power_of(float x) {
@@ -37,7 +38,8 @@ INLINE Power power_of(float x) {
     p = p * r + 4.1665795894e-2f;
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
-    return (Power){p * (r * r) + r + 1, (int32_t)(float_bits(shifted) - float_bits(ROUNDER))};
+    p = p * (r * r);
+    return (Power){p + r + 1, r, p, (int32_t)(float_bits(shifted) - float_bits(ROUNDER))};
 }
 
 INLINE float exp_of(float x) {
@@ -114,8 +116,8 @@ INLINE float sine_of(float x, int64_t ahead) {
     return (float)(quarter & 2 ? -value : value);
 }
 
-/* A quotient of polynomials, in double: 1.1 units in the last place. */
-INLINE float erf_of(float x) {
+/* A quotient of polynomials, in double: 1.1 units in the last place without products that are added unrounded. */
+INLINE float erf_by_quotient(float x) {
     double a = (double)x > 4 ? 4 : (double)x;
     a = a < -4 ? -4 : a;
     const double square = a * a;
@@ -133,17 +135,40 @@ INLINE float erf_of(float x) {
     return (float)(a * p / q);
 }
 
+/* With such products, in float: 1 - e^y, where y is x times a polynomial. What e^y is more than its power of two is kept apart, so that nothing is lost
+ * where e^y is near 1. */
+INLINE float erf_by_power(float x) {
+    float a = fabsf(x);
+    a = a > 4 ? 4 : a; /* 1 from there on; NaN stays */
+    float p = 9.2563177e-6f;
+    p = p * a - 1.17641706e-4f;
+    p = p * a + 6.3283829e-4f;
+    p = p * a - 1.66702981e-3f;
+    p = p * a + 1.60398108e-4f;
+    p = p * a + 1.91530623e-2f;
+    p = p * a - 1.02777831e-1f;
+    p = p * a - 6.36619389e-1f;
+    p = p * a - 1.28379166e-1f;
+    const float y = p * a - a, lost = p * a - (y + a); /* by rounding y */
+    const Power power = power_of(y);
+    const float two = float_from_bits((uint32_t)(power.of_two + 127) << 23), less = power.beyond + lost + power.rest;
+    return copysignf(1 - two - two * less, x);
+}
+
 /* ---- Loops, for each instruction set ---- */
 
 #define NAME(f) f##_plain
 #define TARGET
 #define LOOP
+#define ERF erf_by_quotient
 #include "kernels/vector_math.inc"
 #undef NAME
 #undef TARGET
 #undef LOOP
+#undef ERF
 
 #define LOOP static
+#define ERF erf_by_power
 #if defined(__x86_64__)
 #define NAME(f) f##_avx2
 #define TARGET __attribute__((target("avx2,fma")))

@@ -1,5 +1,5 @@
 /* vector_math.h: functions of float arrays, several elements at a time with the instructions the processor has. Within 1.1
- * units in the last place, sigmoid within 2.5. z may be x. */
+ * units in the last place, erf within 1.4, sigmoid within 2.5. z may be x. */
 #pragma once
 #include <stdint.h>
 
