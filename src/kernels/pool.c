@@ -35,7 +35,7 @@ PoolBox pool_box(const PoolShape *s, int64_t at) {
     return box_at(s, (Place){{at / (s->out[1] * s->out[2]), at / s->out[2] % s->out[1], at % s->out[2]}});
 }
 
-enum { LANES = 16 };
+enum { LANES = 16, AVG_PIXELS = 4 };
 typedef float Lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 typedef int32_t Bits __attribute__((vector_size(LANES * sizeof(float))));
 

@@ -13,6 +13,9 @@ static const PoolShape shapes[] = {
     {.batch = 1, .channels = 70, .in = {1, 6, 6}, .out = {1, 6, 6}, .k = {1, 3, 3}, .stride = {1, 1, 1}, .pad = {0, 1, 1}},
     {.batch = 3, .channels = 16, .in = {4, 4, 4}, .out = {2, 2, 2}, .k = {2, 2, 2}, .stride = {2, 2, 2}},
     {.batch = 1, .channels = 32, .in = {1, 9, 9}, .out = {1, 4, 4}, .k = {1, 3, 3}, .stride = {1, 2, 2}},
+    {.batch = 2, .channels = 48, .in = {1, 5, 23}, .out = {1, 5, 23}, .k = {1, 3, 3}, .stride = {1, 1, 1}, .pad = {0, 1, 1}},
+    {.batch = 1, .channels = 16, .in = {2, 5, 21}, .out = {2, 3, 11}, .k = {2, 3, 3}, .stride = {1, 2, 2}, .pad = {0, 1, 1}},
+    {.batch = 1, .channels = 32, .in = {1, 4, 14}, .out = {1, 4, 15}, .k = {1, 2, 5}, .stride = {1, 1, 1}, .pad = {0, 1, 3}},
     {.batch = 1, .channels = 1, .in = {1, 1, 1}, .out = {1, 1, 1}, .k = {1, 1, 1}, .stride = {1, 1, 1}},
 };
 
