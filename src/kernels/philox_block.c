@@ -5,15 +5,17 @@
 
 #include "kernels/cpu.h"
 
-static void block_plain(const Philox *start, uint32_t *out, int64_t groups) {
+static void block_plain(const Philox *start, uint64_t apart, uint32_t *out, int64_t groups) {
     Philox p = *start;
-    for (int64_t i = 0; i < groups; i++) philox_next(&p, out + i * 4);
+    for (int64_t i = 0; i < groups; i++) {
+        Philox own = p;
+        philox_next(&own, out + i * 4);
+        philox_skip(&p, apart);
+    }
 }
 
 #if CPU_HAS_VECTORS
 #include <immintrin.h>
-
-static const uint64_t one_by_one[] = {0, 1, 2, 3, 4, 5, 6, 7};
 
 typedef uint64_t Words4 __attribute__((vector_size(32)));
 typedef uint64_t Words8 __attribute__((vector_size(64)));
@@ -44,8 +46,8 @@ typedef uint64_t Words8 __attribute__((vector_size(64)));
 #define CPU_BODY "kernels/philox_uniform.inc"
 #include "kernels/each_cpu.inc"
 
-void philox_block(const Philox *start, uint32_t *out, int64_t groups) {
-    CPU_PICK(block)(start, out, groups);
+void philox_block(const Philox *start, uint64_t apart, uint32_t *out, int64_t groups) {
+    CPU_PICK(block)(start, apart, out, groups);
 }
 
 void uniform_floats(const uint32_t *x, float *out, int64_t n) {

@@ -2,7 +2,7 @@
  *
  * Outputs come in groups: four of up to 32 bits, or two of 64. Group i is made from the generator skipped by i, so
  * every thread can start anywhere. A distribution that may reject skips 256 numbers for every output of a group
- * instead. */
+ * instead; the first four of a group, most often enough, are made beside those of other groups. */
 #include "kernels/random.h"
 
 #include <math.h>
@@ -88,15 +88,19 @@ static void normal_group(RandomType type, const uint32_t x[4], Group *out) {
     }
 }
 
-static void truncated_group(RandomType type, Philox p, Group *out) {
+/* x are the first numbers of p. */
+static void truncated_group(RandomType type, Philox p, const uint32_t x[4], Group *out) {
+    philox_skip(&p, 1);
     PhiloxStream s = philox_stream(p);
+    memcpy(s.group, x, sizeof s.group);
+    s.used = 0;
     int wanted = type == RANDOM_DOUBLE ? 2 : 4, n = 0;
     while (n < wanted) {
         double pair[2];
         if (type == RANDOM_DOUBLE) {
-            uint32_t x[4];
-            for (int i = 0; i < 4; i++) x[i] = philox_stream_next(&s);
-            normal_pair_double(x, &pair[0], &pair[1]);
+            uint32_t drawn[4];
+            for (int i = 0; i < 4; i++) drawn[i] = philox_stream_next(&s);
+            normal_pair_double(drawn, &pair[0], &pair[1]);
         } else {
             uint32_t x0 = philox_stream_next(&s), x1 = philox_stream_next(&s);
             float a, b;
@@ -133,6 +137,7 @@ typedef struct FillJob {
     int64_t n;
     int group;
     size_t size;
+    uint64_t apart; /* how far the generator is skipped from group to group */
 } FillJob;
 
 /* Group i; x are its four numbers. */
@@ -149,8 +154,8 @@ static void make_group(const FillJob *job, int64_t i, const uint32_t x[4], Group
             break;
         case RANDOM_TRUNCATED: {
             Philox own = job->start;
-            philox_skip(&own, (uint64_t)i * (uint64_t)(job->group * 256 / 4));
-            truncated_group(job->spec->type, own, g);
+            philox_skip(&own, (uint64_t)i * job->apart);
+            truncated_group(job->spec->type, own, x, g);
             break;
         }
     }
@@ -182,11 +187,11 @@ static void fill_groups(void *arg, int64_t begin, int64_t end) {
     const FillJob *job = arg;
     uint32_t x[BLOCK * 4] = {0};
     Philox p = job->start;
-    philox_skip(&p, (uint64_t)begin);
+    philox_skip(&p, (uint64_t)begin * job->apart);
     for (int64_t i = begin; i < end; i += BLOCK) {
         int64_t to = end - i < BLOCK ? end : i + BLOCK;
-        if (job->spec->kind != RANDOM_TRUNCATED) philox_block(&p, x, to - i);
-        philox_skip(&p, BLOCK);
+        philox_block(&p, job->apart, x, to - i);
+        philox_skip(&p, BLOCK * job->apart);
         fill_from(job, x, i, to);
     }
 }
@@ -195,6 +200,7 @@ void random_fill(ThreadPool *pool, const RandomSpec *spec, Philox start, void *t
     static const size_t sizes[] = {2, 2, 4, 8, 4, 8};
     FillJob job = {.spec = spec, .start = start, .to = to, .n = n, .size = sizes[spec->type]};
     job.group = job.size == 8 ? 2 : 4;
+    job.apart = spec->kind == RANDOM_TRUNCATED ? (uint64_t)job.group * 256 / 4 : 1;
     threadpool_parallel_for(pool, (n + job.group - 1) / job.group, 1024, fill_groups, &job);
 }
 

@@ -11,21 +11,24 @@
 
 enum { MOST = 300 };
 
-/* Counters that carry, one by one and in the middle of a vector. */
-static void blocks_are_the_numbers_one_by_one(void **state) {
-    (void)state;
+/* Counters that carry, one by one and in the middle of a vector; groups that follow each other or not. */
+static void check_blocks(uint64_t apart) {
     static const uint64_t lows[] = {0, 1, UINT32_MAX - 5, UINT64_MAX, UINT64_MAX - 20, 0x123456789abcdef0u};
     static const uint64_t highs[] = {0, UINT32_MAX, UINT64_MAX};
     uint32_t want[MOST * 4], got[MOST * 4 + 1];
     for (size_t l = 0; l < sizeof lows / sizeof lows[0]; l++) {
         for (size_t h = 0; h < sizeof highs / sizeof highs[0]; h++) {
-            Philox start = philox_from_state(0xfedcba9876543210u, lows[l], highs[h]), p = start;
-            for (int i = 0; i < MOST; i++) philox_next(&p, want + i * 4);
+            Philox start = philox_from_state(0xfedcba9876543210u, lows[l], highs[h]);
+            for (int i = 0; i < MOST; i++) {
+                Philox p = start;
+                philox_skip(&p, (uint64_t)i * apart);
+                philox_next(&p, want + i * 4);
+            }
             for (int level = 0; level < CPU_LEVELS; level++) {
                 cpu_limit((CpuLevel)level);
                 for (int n = 0; n <= MOST; n += n < 70 ? 1 : 23) {
                     memset(got, 0xab, sizeof got);
-                    philox_block(&start, got, n);
+                    philox_block(&start, apart, got, n);
                     assert_memory_equal(got, want, (size_t)n * 16);
                     assert_int_equal(got[n * 4], 0xababababu);
                 }
@@ -35,13 +38,20 @@ static void blocks_are_the_numbers_one_by_one(void **state) {
     cpu_limit(CPU_AVX512);
 }
 
+static void blocks_are_the_numbers_one_by_one(void **state) {
+    (void)state;
+    check_blocks(1);
+    check_blocks(128);
+    check_blocks(256);
+}
+
 static void uniform_numbers_are_those_of_each(void **state) {
     (void)state;
     uint32_t x[MOST];
     float f[MOST];
     double d[MOST / 2];
     Philox p = philox_from_seeds(7, 8);
-    philox_block(&p, x, MOST / 4);
+    philox_block(&p, 1, x, MOST / 4);
     for (int level = 0; level < CPU_LEVELS; level++) {
         cpu_limit((CpuLevel)level);
         uniform_floats(x, f, MOST);
