@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "io/image.h"
+#include "io/png_filter.h"
 
 typedef struct PngReader {
     png_structp png;
@@ -117,7 +118,17 @@ typedef struct PngWriter {
     const char *pixels;
     int64_t height, width, channels;
     int bytes, level;
+    uint8_t *lines; /* two rows of bytes, each with the zeros of a pixel before it; NULL: libpng chooses the filters */
 } PngWriter;
+
+/* Tells libpng which filter row y gets, which is written next. That of the first row it chooses by itself: it makes room for all filters then. */
+static void choose_filter(PngWriter *w, int64_t y, size_t row) {
+    static const int filters[] = {PNG_FILTER_NONE, PNG_FILTER_SUB, PNG_FILTER_UP, PNG_FILTER_AVG, PNG_FILTER_PAETH};
+    const size_t pixel = (size_t)w->channels;
+    uint8_t *line = w->lines + (size_t)(y % 2) * (pixel + row) + pixel, *above = w->lines + (size_t)((y + 1) % 2) * (pixel + row) + pixel;
+    memcpy(line, w->pixels + (size_t)y * row, row);
+    if (y > 0) png_set_filter(w->png, PNG_FILTER_TYPE_BASE, filters[png_filter_of(line, above, row, pixel)]);
+}
 
 static Error *write_png(PngWriter *w, StrBuf *out) {
     static const int colors[] = {0, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
@@ -131,7 +142,10 @@ static Error *write_png(PngWriter *w, StrBuf *out) {
     png_write_info(w->png, w->info);
     if (w->bytes == 2) png_set_swap(w->png);
     const size_t row = (size_t)(w->width * w->channels) * (size_t)w->bytes;
-    for (int64_t y = 0; y < w->height; y++) png_write_row(w->png, (png_const_bytep)w->pixels + (size_t)y * row);
+    for (int64_t y = 0; y < w->height; y++) {
+        if (w->lines) choose_filter(w, y, row);
+        png_write_row(w->png, (png_const_bytep)w->pixels + (size_t)y * row);
+    }
     png_write_end(w->png, NULL);
     return NULL;
 }
@@ -146,9 +160,13 @@ Error *image_encode_png(const void *pixels, int64_t height, int64_t width, int64
     }
     PngWriter w = {
         .pixels = pixels, .height = height, .width = width, .channels = channels, .bytes = bytes, .level = level};
+    const size_t lines = 2 * (size_t)((width + 1) * channels);
+    if (bytes == 1 && height > 1 && width > 1) w.lines = try_alloc(lines);
+    if (w.lines) memset(w.lines, 0, lines);
     w.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, on_error, on_warning);
     w.info = w.png ? png_create_info_struct(w.png) : NULL;
     Error *err = w.info ? write_png(&w, out) : error_new(CODE_RESOURCE_EXHAUSTED, "Not enough memory for libpng");
     if (w.png) png_destroy_write_struct(&w.png, &w.info);
+    free(w.lines);
     return err;
 }
