@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "ops/elementwise.h"
 #include "ops/op_list.h"
-#include "ops/sparse_tensor.h"
+#include "ops/sparse_merge.h"
 
 const OpDef sparse_math_ops[] = {
     {"SparseAdd",
@@ -56,23 +56,6 @@ const OpDef sparse_math_ops[] = {
 };
 
 /* ---- Two tensors, merged ---- */
-
-/* One place of the union: positions in a and b, -1 where it is in one only. */
-typedef struct Pair {
-    int64_t a, b;
-} Pair;
-
-/* Both in row-major order; malloced. */
-static Pair *merge(const int64_t *a, int64_t a_count, const int64_t *b, int64_t b_count, int rank, int64_t *count) {
-    Pair *pairs = xmalloc((size_t)(a_count + b_count + 1) * sizeof *pairs);
-    int64_t i = 0, j = 0, n = 0;
-    while (i < a_count || j < b_count) {
-        int order = i == a_count ? 1 : j == b_count ? -1 : sparse_compare(a + i * rank, b + j * rank, rank);
-        pairs[n++] = (Pair){order <= 0 ? i++ : -1, order >= 0 ? j++ : -1};
-    }
-    *count = n;
-    return pairs;
-}
 
 /* The dimensions of a shape, "2 3". */
 static void put_dims(StrBuf *text, const Tensor *shape) {
@@ -128,12 +111,6 @@ static Error *two_views(KernelContext *k, SparseView *a, SparseView *b) {
     return err ? err : sparse_view("Input b_", k->in[3], k->in[4], k->in[5], b);
 }
 
-static void put_indices(const SparseView *a, const SparseView *b, Pair p, int64_t *to) {
-    int rank = a->shape.rank;
-    const int64_t *from = p.a >= 0 ? a->indices + p.a * rank : b->indices + p.b * rank;
-    for (int d = 0; d < rank; d++) to[d] = from[d];
-}
-
 static double magnitude(const Tensor *t, const char *v) {
     switch (t->dtype) {
         case DT_FLOAT:
@@ -152,6 +129,18 @@ static double magnitude(const Tensor *t, const char *v) {
     }
 }
 
+/* No magnitude is smaller, and none is NaN. */
+static bool all_reach(const Tensor *t, const char *values, int64_t n, double threshold) {
+    bool small = false;
+    if (t->dtype == DT_FLOAT) {
+        const float *v = (const float *)values;
+        for (int64_t i = 0; i < n; i++) small |= !((double)fabsf(v[i]) >= threshold);
+        return !small;
+    }
+    for (int64_t i = 0; i < n && !small; i++) small = !(magnitude(t, values + (size_t)i * dtype_size(t->dtype)) >= threshold);
+    return !small;
+}
+
 /* Of the sizes that numbers have, without a call. */
 static inline void copy_number(char *to, const char *from, size_t size) {
     if (size == 4)
@@ -160,6 +149,47 @@ static inline void copy_number(char *to, const char *from, size_t size) {
         memcpy(to, from, 8);
     else
         memcpy(to, from, size);
+}
+
+/* The values at `places`, one after the other, from `values` on. */
+static void put_sums(const SparseRuns *places, const RowMath *math, const Tensor *a, const Tensor *b, char *values) {
+    const size_t size = dtype_size(a->dtype);
+    for (int64_t i = 0; i < places->count; i++) {
+        const SparseRun run = places->runs[i];
+        const char *from = run.a >= 0 ? element_at(a, run.a) : element_at(b, run.b);
+        if (run.count == 1)
+            copy_number(values, from, size);
+        else
+            memcpy(values, from, (size_t)run.count * size);
+        if (run.a >= 0 && run.b >= 0) math->add(values, element_at(b, run.b), run.count);
+        values += (size_t)run.count * size;
+    }
+}
+
+/* Drops places with too small values, and moves the other values together: only sums are dropped. */
+static void drop_small(SparseRuns *places, const Tensor *sums, double threshold) {
+    const size_t size = dtype_size(sums->dtype);
+    const char *from = sums->data;
+    bool whole = true;
+    for (int64_t i = 0; i < places->count && whole; i++) {
+        const SparseRun run = places->runs[i];
+        if (run.a >= 0 && run.b >= 0) whole = all_reach(sums, from, run.count, threshold);
+        from += (size_t)run.count * size;
+    }
+    if (whole) return;
+    SparseRuns kept = {0};
+    from = sums->data;
+    for (int64_t i = 0; i < places->count; i++) {
+        const SparseRun run = places->runs[i];
+        const bool is_sum = run.a >= 0 && run.b >= 0;
+        for (int64_t at = 0; at < run.count; at++, from += size) {
+            if (is_sum && !(magnitude(sums, from) >= threshold)) continue;
+            memmove((char *)sums->data + (size_t)kept.places * size, from, size);
+            sparse_runs_add(&kept, (SparseRun){run.a >= 0 ? run.a + at : -1, run.b >= 0 ? run.b + at : -1, 1});
+        }
+    }
+    free(places->runs);
+    *places = kept;
 }
 
 static Error *run_add(KernelContext *k) {
@@ -174,26 +204,20 @@ static Error *run_add(KernelContext *k) {
     double threshold = k->in[6]->dtype == DT_FLOAT    ? tensor_f32(k->in[6])[0]
                        : k->in[6]->dtype == DT_DOUBLE ? tensor_f64(k->in[6])[0]
                                                       : (double)index_at(k->in[6], 0);
-    int64_t n = 0, kept = 0;
-    Pair *pairs = merge(a.indices, a.nnz, b.indices, b.nnz, a.shape.rank, &n);
-    size_t size = dtype_size(a.values->dtype);
-    Shape vector = shape_vector(n);
+    SparseRuns places = sparse_merge(&a, &b);
+    Shape vector = shape_vector(places.places);
     Tensor *sums = kernel_scratch(k, a.values->dtype, &vector);
-    const char *as = a.values->data, *bs = b.values->data;
-    for (int64_t i = 0; sums && i < n; i++) {
-        char *to = (char *)sums->data + (size_t)kept * size;
-        bool both = pairs[i].a >= 0 && pairs[i].b >= 0;
-        copy_number(to, pairs[i].a >= 0 ? as + (size_t)pairs[i].a * size : bs + (size_t)pairs[i].b * size, size);
-        if (both) math->add(to, bs + (size_t)pairs[i].b * size, 1);
-        if (!both || magnitude(sums, to) >= threshold) pairs[kept++] = pairs[i]; /* only sums are dropped */
+    if (sums) {
+        put_sums(&places, math, a.values, b.values, sums->data);
+        drop_small(&places, sums, threshold);
     }
     SparseOut out;
-    if (sums && sparse_output(k, 0, kept, &a.shape, &out)) {
-        memcpy(out.values->data, sums->data, (size_t)kept * size);
-        for (int64_t i = 0; i < kept; i++) put_indices(&a, &b, pairs[i], tensor_i64(out.indices) + i * a.shape.rank);
+    if (sums && sparse_output(k, 0, places.places, &a.shape, &out)) {
+        memcpy(out.values->data, sums->data, (size_t)places.places * dtype_size(sums->dtype));
+        sparse_runs_put(&places, &a, &b, tensor_i64(out.indices));
     }
     tensor_unref(sums);
-    free(pairs);
+    free(places.runs);
     return NULL;
 }
 
@@ -244,18 +268,21 @@ static Error *extreme(KernelContext *k, bool max) {
     if (err) return err;
     if (!math || !math->max)
         return kernel_lacks_type(k->node, k->in[1]->dtype);
-    int64_t n = 0;
-    Pair *pairs = merge(a.indices, a.nnz, b.indices, b.nnz, a.shape.rank, &n);
-    size_t size = dtype_size(a.values->dtype);
-    Shape matrix = shape_matrix(n, a.shape.rank), vector = shape_vector(n);
+    SparseRuns places = sparse_merge(&a, &b);
+    RowFn *fn = max ? math->max : math->min;
+    const size_t size = dtype_size(a.values->dtype);
+    Shape matrix = shape_matrix(places.places, a.shape.rank), vector = shape_vector(places.places);
     Tensor *indices = kernel_output(k, 0, &matrix), *values = indices ? kernel_output(k, 1, &vector) : NULL;
-    for (int64_t i = 0; values && i < n; i++) {
-        char *to = element_to(values, i);
-        memcpy(to, pairs[i].a >= 0 ? element_at(a.values, pairs[i].a) : math->zero, size);
-        (max ? math->max : math->min)(to, pairs[i].b >= 0 ? element_at(b.values, pairs[i].b) : math->zero, 1);
-        put_indices(&a, &b, pairs[i], tensor_i64(indices) + i * a.shape.rank);
+    char *to = values ? values->data : NULL;
+    for (int64_t i = 0; values && i < places.count; i++) {
+        const SparseRun run = places.runs[i];
+        for (int64_t at = 0; at < run.count; at++, to += size) {
+            memcpy(to, run.a >= 0 ? element_at(a.values, run.a + at) : math->zero, size);
+            fn(to, run.b >= 0 ? element_at(b.values, run.b + at) : math->zero, 1);
+        }
     }
-    free(pairs);
+    if (values) sparse_runs_put(&places, &a, &b, tensor_i64(indices));
+    free(places.runs);
     return NULL;
 }
 
