@@ -23,13 +23,15 @@ FLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-r
 WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes -Werror $(if $(filter fuzz,$(MODE)),-Wno-missing-field-initializers)
 PKGS := libnghttp2 libuv libprotobuf-c zlib libcjson libpng libjpeg icu-uc sqlite3 libwebp libwebpdemux
 
-CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE $(FLAGS_$(MODE)) -fno-math-errno -fno-trapping-math -ffp-contract=$(CONTRACT) -fvisibility=hidden -fPIC -pthread -Isrc -Iinclude -I$(B)/gen
+CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE $(FLAGS_$(MODE)) -fno-math-errno -fno-trapping-math -ffp-contract=$(CONTRACT) $(PAIRING) -fvisibility=hidden -fPIC -pthread -Isrc -Iinclude -I$(B)/gen
 LIBS = $(shell pkg-config --libs $(PKGS)) -ldnnl -lgomp -lsnappy -lgif -lm -pthread
 
 # Nobody looks for the exceptions that numbers raise, which lets choices become vectors. Products and sums are rounded one by one, so that
 # results do not depend on the processor; but not in functions that approximate and in matrix products, which have an order of their own for each.
 CONTRACT := off
 $(B)/kernels/gemm_wide.o $(B)/kernels/triangle.o $(B)/kernels/vector_math.o $(B)/kernels/special_vectors.o $(B)/kernels/gemm_small.o $(B)/kernels/gemm_thin.o: CONTRACT := fast
+# Chains of turns, where a vector of two numbers would let the first wait for the second.
+$(B)/kernels/diagonal.o: PAIRING := -fno-tree-slp-vectorize
 PROTOS := $(wildcard proto/*.proto)
 GEN_C := $(PROTOS:proto/%.proto=$(B)/gen/proto/%.pb-c.c)
 GEN_H := $(GEN_C:.c=.h)

@@ -83,6 +83,17 @@ static void finish_turns(TurnedRows *r, int64_t count) {
 
 /* ---- Tridiagonal ---- */
 
+/* d[k], e[k], d[k + 1] turned by the angle of x and z; returns cosine and sine. By products of both, for which nothing waits for the root: the next turn can
+ * begin before it is found. As near as floats need; square = x * x + z * z. */
+static inline RowTurn turn_early(double *d, double *e, int64_t k, double x, double z, double square) {
+    const double inverse = 1 / square, one = sqrt(square) * inverse;
+    const double cc = x * x * inverse, ss = z * z * inverse, cs = -(x * z) * inverse, first = d[k], second = d[k + 1], twice = 2 * cs * e[k];
+    d[k] = cc * first + ss * second - twice;
+    d[k + 1] = ss * first + cc * second + twice;
+    e[k] = cs * (first - second) + (cc - ss) * e[k];
+    return (RowTurn){k, x * one, -z * one};
+}
+
 /* One implicit step with Wilkinson's shift on rows [start, end]. */
 static void tridiagonal_step(double *d, double *e, int64_t start, int64_t end, bool exact, TurnedRows *rows) {
     double half = (d[end - 1] - d[end]) * 0.5, last = e[end - 1], mu = d[end];
@@ -95,7 +106,12 @@ static void tridiagonal_step(double *d, double *e, int64_t start, int64_t end, b
     double x = d[start] - mu, z = e[start];
     for (int64_t k = start; k < end && z != 0; k++) {
         double c, s, square = x * x + z * z;
-        if (square > 1e-200 && square < 1e200) {
+        const bool plain = square > 1e-200 && square < 1e200;
+        if (plain && !exact) {
+            const RowTurn turn = turn_early(d, e, k, x, z, square);
+            c = turn.c;
+            s = turn.s;
+        } else if (plain) {
             double one = 1 / sqrt(square);
             c = x * one;
             s = -z * one;
@@ -112,10 +128,12 @@ static void tridiagonal_step(double *d, double *e, int64_t start, int64_t end, b
             c = -t * s;
         }
         if (exact) refine(&c, &s);
-        double sdk = s * d[k] + c * e[k], next = s * e[k] + c * d[k + 1];
-        d[k] = c * (c * d[k] - s * e[k]) - s * (c * e[k] - s * d[k + 1]);
-        d[k + 1] = s * sdk + c * next;
-        e[k] = c * sdk - s * next;
+        if (exact || !plain) {
+            double sdk = s * d[k] + c * e[k], next = s * e[k] + c * d[k + 1];
+            d[k] = c * (c * d[k] - s * e[k]) - s * (c * e[k] - s * d[k + 1]);
+            d[k + 1] = s * sdk + c * next;
+            e[k] = c * sdk - s * next;
+        }
         if (k > start) e[k - 1] = c * e[k - 1] - s * z;
         x = e[k];
         if (k < end - 1) {
