@@ -30,8 +30,9 @@ LIBS = $(shell pkg-config --libs $(PKGS)) -ldnnl -lgomp -lsnappy -lgif -lm -pthr
 # results do not depend on the processor; but not in functions that approximate and in matrix products, which have an order of their own for each.
 CONTRACT := off
 $(B)/kernels/gemm_wide.o $(B)/kernels/triangle.o $(B)/kernels/vector_math.o $(B)/kernels/special_vectors.o $(B)/kernels/gemm_small.o $(B)/kernels/gemm_thin.o: CONTRACT := fast
-# Chains of turns, where a vector of two numbers would let the first wait for the second.
-$(B)/kernels/diagonal.o: PAIRING := -fno-tree-slp-vectorize
+# No vectors of two numbers in a row: in a chain of turns the first would wait for the second, and of complex numbers' sums and differences in turns gcc fuses the
+# products, whatever -ffp-contract says.
+$(B)/kernels/diagonal.o $(B)/ops/binary.o $(B)/ops/unary_grad.o: PAIRING := -fno-tree-slp-vectorize
 PROTOS := $(wildcard proto/*.proto)
 GEN_C := $(PROTOS:proto/%.proto=$(B)/gen/proto/%.pb-c.c)
 GEN_H := $(GEN_C:.c=.h)

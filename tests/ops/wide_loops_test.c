@@ -124,6 +124,24 @@ static void complex_numbers_are_multiplied(void **state) {
     }
 }
 
+/* Where compilers see sums and differences in turns. */
+static void complex_doubles_do_not_depend_on_the_processor(void **state) {
+    (void)state;
+    static const char *const ops[] = {"Mul", "MulNoNan", "Xlogy", "SquaredDifference", "SigmoidGrad", "RsqrtGrad", "TanhGrad", "InvGrad"};
+    Tensor *feeds[] = {new_vector(DT_COMPLEX128, N), new_vector(DT_COMPLEX128, N)};
+    for (int i = 0; i < 2 * N; i++) {
+        ((double *)feeds[0]->data)[i] = cos(i) * 1.3;
+        ((double *)feeds[1]->data)[i] = sin(3 * i + 1) * 1.7;
+    }
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        GraphBuilder b = {0};
+        placeholders(&b, feeds, 2);
+        gb_op(&b, "z", ops[i], "x,y", DT_COMPLEX128);
+        tensor_unref(same_at_all_levels(&b, "z", feeds, 2));
+    }
+    for (int i = 0; i < 2; i++) tensor_unref(feeds[i]);
+}
+
 static void parts_become_complex_numbers(void **state) {
     (void)state;
     for (int fixed = 0; fixed < 2; fixed++) {
@@ -226,6 +244,7 @@ static void responses_are_normalised(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floats_become_integers),           cmocka_unit_test(complex_numbers_are_multiplied), cmocka_unit_test(parts_become_complex_numbers), cmocka_unit_test(numbers_are_quantized),
+        cmocka_unit_test(complex_doubles_do_not_depend_on_the_processor),
         cmocka_unit_test(gradients_of_biases_add_up_in_order), cmocka_unit_test(responses_are_normalised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
