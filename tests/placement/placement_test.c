@@ -323,12 +323,12 @@ static void floats_may_travel_shortened(void **state) {
 
 static void what_the_first_task_sends_is_pushed_to_those_that_take_it(void **state) {
     (void)state;
-    GraphBuilder b = {0};
-    b.device = "/job:ps/task:0";
-    gb_placeholder(&b, "x", DT_FLOAT);
-    b.device = "/job:worker/task:0";
-    gb_op(&b, "n", "Neg", "x", DT_FLOAT);
     for (int from_first = 0; from_first < 2; from_first++) {
+        GraphBuilder b = {0};
+        b.device = "/job:ps/task:0";
+        gb_placeholder(&b, "x", DT_FLOAT);
+        b.device = "/job:worker/task:0";
+        gb_op(&b, "n", "Neg", "x", DT_FLOAT);
         bool takes[DEVICES] = {false};
         PartitionDevice own[DEVICES];
         Graph *g = import(&b), *parts[DEVICES];
