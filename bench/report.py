@@ -178,6 +178,15 @@ def limits_table(limits):
     return lines + ["| %s | %s |" % (names[n], " | ".join(duration(us[s]) for s in sizes)) for n, us in ((n, limits["us"][n]) for n in names)]
 
 
+def crowd_table(crowd):
+    by_processes = sorted(crowd["us"].items(), key=lambda item: int(item[0]))
+    lines = ["", "What memory takes when many processes share the processor's caches: a small program (`bench/crowd.c`) touches as many cache lines, in as many pages, as a step of the tiny model "
+             "does on a worker, its code and its data, in turns of 2 to 128 processes (a worker and a client for each of 1 to 64)%s:" % (" (*busy*: %s)" % crowd["problem"] if crowd["problem"] else ""), "",
+             "| processes | %s |" % " | ".join(n for n, _ in by_processes), "|---|" + "---:|" * len(by_processes)]
+    names = ("lines of code, shared by all, one after the other", "own lines, in any order", "own lines, one after the other")
+    return lines + ["| %s | %s |" % (name, " | ".join(duration(us[i]) for _, us in by_processes)) for i, name in enumerate(names)]
+
+
 SOAK = {  # title, how it is written, how many times that of the first third the last may be; None: the machine's own part
     "step_us": ("a step, both workers together", duration, 1.05),
     "fresh_us": ("the same on a cluster just started, every fourth window", duration, None),
@@ -269,6 +278,8 @@ def write(results, groups, folder=DOCS):
         lines += table(rows) + ["", "Measured %s." % dates(rows)] if rows else ["Not measured yet."]
         if group == "transfer" and "limits" in results:
             lines += limits_table(results["limits"])
+        if group == "scale" and "crowd" in results:
+            lines += crowd_table(results["crowd"])
         lines += client_lines(rows or [])
     lines += ["", "## Where a target is not reached", ""] + missed_lines([r for g in TITLES for r in by_group.get(g, [])], reasons())
     lines += ["", "## A long run", ""] + soak_lines(results.get("soak"))

@@ -1,5 +1,7 @@
 """Rows of graphs by their size: create, extend, first run, many signatures, time of a node; and of clusters by their size."""
 import functools
+import json
+import subprocess
 
 import cluster_process
 import contest
@@ -157,6 +159,20 @@ def scale(s):
     worst = max((costs[w] for w in WORKERS[1:]), key=lambda c: contest.summary(c)["median"])
     s.record("scale_growth", "scale", "a step of all with 4, 16 or 64 workers, the slowest of them, over that of 1 worker", "times",
              {"costs": {"rill": contest.summary([c / one for c in worst])}, "ratios": {}}, watch)
+    crowd(s)
+
+
+# What a step of the tiny model touches on a worker: cache lines and pages of code, the same of data; the median of 6 windows of 171,000 instructions, a step each,
+# in `valgrind --tool=lackey --trace-mem=yes rill serve`.
+STEP_MEMORY = (2319, 172, 1434, 195)
+
+
+def crowd(s):
+    """How long it takes to touch that much memory when as many processes as the clusters above have, a worker and a client for each, do so in turn."""
+    with machine.Watch() as watch:
+        command = [stage.bench_program("crowd"), *STEP_MEMORY, 2, *(2 * workers for workers in WORKERS[1:])]
+        us = json.loads(subprocess.run([str(c) for c in command], capture_output=True, text=True, check=True).stdout)
+    s.record_crowd(us, watch)
 
 
 GROUPS = {"size_%dk" % (n // 1000): size_rows(n) for n in (1000, 10_000, 100_000)}

@@ -88,6 +88,13 @@ class Stage:
         for name, by_size in us.items():
             print("%-28s %s  [µs]" % ("limit, " + name, "  ".join("%s %.4g" % item for item in by_size.items())), flush=True)
 
+    def record_crowd(self, us, watch):
+        """What a turn takes that touches a step's memory, by processes: lists of µs, as bench/crowd.c prints them."""
+        self.results["crowd"] = {"us": us, "problem": watch.problem, "date": self._date}
+        self.save()
+        for processes, parts in us.items():
+            print("%-28s %s  [µs]" % ("crowd of %s" % processes, "  ".join("%.4g" % part for part in parts)), flush=True)
+
     def finish_group(self, name):
         self.results.setdefault("groups", {})[name] = self._date
         self.save()

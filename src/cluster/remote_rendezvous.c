@@ -1,5 +1,7 @@
 /* remote_rendezvous.c: one RecvTensor call (or RecvBuf) for each tensor that comes from another task.
 
+   No request id: a channel never sends a call twice, and to remember so many would cost each step some misses of the processor's caches at the other task.
+
    The call has no deadline: it ends with the tensor, with the producer's error, or when the step is aborted here. For the last case the receive
    also waits in the local rendezvous under its key, where nobody sends: an abort wakes it there and it cancels the call. */
 #include "cluster/remote_rendezvous.h"
@@ -11,7 +13,6 @@
 #include "base/refcount.h"
 #include "cluster/codec.h"
 #include "cluster/push.h"
-#include "cluster/random_id.h"
 #include "cluster/step_table.h"
 #include "cluster/worker_session.h"
 #include "placement/device_name.h"
@@ -137,7 +138,6 @@ static void remote_recv(void *arg, Rendezvous *r, Str key, RecvDone *done, void 
     StrBuf request = {0};
     wire_put_uint(&request, 1, (uint64_t)rendezvous_step_id(r));
     wire_put_bytes(&request, 2, key);
-    wire_put_uint(&request, 7, (uint64_t)random_id());
     Message m = {0};
     size_t len = request.len;
     message_add_take(&m, strbuf_detach(&request), len);

@@ -135,7 +135,6 @@ static void start_remote(StepRun *run, TaskRun *t, const StepRound *round) {
     request.create_worker_session_called = true;
     request.step_id = run->id;
     request.store_errors_in_response_body = true;
-    request.request_id = random_id();
     request.is_partial = round->is_partial;
     request.is_last_partial_run = round->is_last;
     options.record_timeline = round->trace;

@@ -56,6 +56,13 @@ def test_what_was_not_measured_and_what_was_busy_is_told(tmp_path):
     assert "## Training in one process\n\nNot measured yet." in page and "`local_mlp`" in page and "`steps`" not in page.split("Groups not measured")[1]
 
 
+def test_what_memory_takes_is_told_by_number_of_processes(tmp_path):
+    report.write({"machine": MACHINE, "rows": {}, "groups": {}, "crowd": {"us": {"128": [48, 18, 240], "2": [21, 2, 15]}, "problem": ""}}, groups.GROUPS, str(tmp_path))
+    page = read(tmp_path / "benchmarks.md")
+    assert "| processes | 2 | 128 |" in page
+    assert "| own lines, in any order | 2 µs | 18 µs |" in page
+
+
 def test_a_ratio_is_bold_when_its_target_is_reached(tmp_path):
     page = page_of(tmp_path, {"pull_4B": made_row("transfer", "pull", 3.5), "push_4B": made_row("transfer", "push", 4.5)})
     assert "| pull | ≥ 4 | 3.50 (1.50–5.00) |" in page and "| push | ≥ 4 | **4.50 (1.50–5.00)** |" in page
