@@ -132,10 +132,10 @@ static void received_traced(void *arg, Error *err, Tensor *value, bool is_dead) 
     received(k, err, value, is_dead);
 }
 
-static void recv_traced(Rendezvous *r, Str key, KernelContext *waiting) {
+static TracedRecv *traced_new(Str key, KernelContext *waiting) {
     TracedRecv *t = xmalloc(sizeof *t);
     *t = (TracedRecv){waiting, clock_wall_ns(), str_dup(key)};
-    rendezvous_recv_remote(r, key, received_traced, t);
+    return t;
 }
 
 static Error *run_recv(KernelContext *k) {
@@ -144,12 +144,8 @@ static Error *run_recv(KernelContext *k) {
     Str key = key_of(k, &owned);
     Rendezvous *r = k->step->rendezvous;
     KernelContext *waiting = kernel_defer(k);
-    if (e->remote && waiting->step->stats)
-        recv_traced(r, key, waiting);
-    else if (e->remote)
-        rendezvous_recv_remote(r, key, received, waiting);
-    else
-        rendezvous_recv(r, key, received, waiting);
+    bool is_traced = (e->remote || e->pushed) && waiting->step->stats;
+    (e->remote ? rendezvous_recv_remote : rendezvous_recv)(r, key, is_traced ? received_traced : received, is_traced ? (void *)traced_new(key, waiting) : waiting);
     free(owned);
     return NULL;
 }

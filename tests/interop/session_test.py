@@ -208,6 +208,22 @@ def test_full_trace_gives_a_timeline(cluster, graph):
     assert len(metadata.partition_graphs) >= 2 and "_Send" in parts and "_Recv" in parts
 
 
+def test_a_trace_shows_tensors_on_their_way_to_the_ps(cluster, graph):
+    with tf.device("/job:ps/task:0"):
+        v = tf.Variable(tf.zeros([64, 64]), name="target")
+    with tf.device("/job:worker/task:0"):
+        product = tf.matmul(tf.ones([64, 64]), tf.fill([64, 64], tf.placeholder_with_default(2.0, [])), name="pushed_product")
+    with tf.device("/job:ps/task:0"):
+        update = v.assign(product)
+    with training.session(cluster.target(), graph) as s:
+        metadata = tf.RunMetadata()
+        s.run(update.op, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=metadata)
+        assert (s.run(v) == 128.0).all()
+    labels = [n.timeline_label for d in metadata.step_stats.dev_stats if "job:ps" in d.device for n in d.node_stats if n.node_name == "RecvTensor"]
+    assert any("[16384B] [" in label and "pushed_product" in label and "from /job:worker/replica:0/task:0/device:CPU:0 to /job:ps/replica:0/task:0/device:CPU:0" in label
+               for label in labels), labels
+
+
 def test_masters_agree_on_the_steps_of_a_graph_key(cluster, graph):
     """With a collective graph key the leader of the group gives the first step id and each master counts on from there."""
     leader, other = cluster.target("worker", 0), cluster.target("worker", 1)
