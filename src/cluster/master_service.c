@@ -206,7 +206,18 @@ static void run_step_and_wait(void *arg) {
     run_step_done(c, err);
 }
 
-/* Steps that are known and plain run from here to their end on the threads that read the messages; others get a thread that waits. */
+/* Here, or only if none of it runs in this task. False: it must wait. */
+static bool start_step(RunStepCall *c, bool only_elsewhere) {
+    return !c->message.partial_run_handle.len && master_session_start(c->session, &c->request, only_elsewhere, c->call, &c->reply, run_step_done, c);
+}
+
+static void start_last_step(void *arg) {
+    RunStepCall *c = arg;
+    if (!start_step(c, false)) threadpool_post(c->services->serve, run_step_and_wait, c);
+}
+
+/* Steps that are known and plain run from here to their end on the threads that read the messages; others get a thread that waits. Of those that came
+ * together one runs here, after those that run elsewhere have been started. */
 static void run_step(void *arg, ServerCall *call) {
     Services *services = arg;
     RunStepCall *c = xcalloc(1, sizeof *c);
@@ -219,8 +230,7 @@ static void run_step(void *arg, ServerCall *call) {
     if (!err) err = decode_run(m, c->feeds, &c->request);
     if (err)
         run_step_done(c, err);
-    else if (!transport_thread_is_spare() || m->partial_run_handle.len ||
-             !master_session_start(c->session, &c->request, call, &c->reply, run_step_done, c))
+    else if (!start_step(c, !transport_thread_is_spare()) && (transport_thread_is_spare() || !transport_do_last(start_last_step, c)))
         threadpool_post(services->serve, run_step_and_wait, c);
 }
 

@@ -407,7 +407,7 @@ static void started_step_ended(void *arg, Error *err) {
     master_session_unref(started.session);
 }
 
-bool master_session_start(MasterSession *s, const RunRequest *request, ServerCall *call, RunReply *reply, RunDone *done, void *arg) {
+bool master_session_start(MasterSession *s, const RunRequest *request, bool only_elsewhere, ServerCall *call, RunReply *reply, RunDone *done, void *arg) {
     if (request->trace || request->debug_options.len || wants_costs(s) || request->partition_graphs || request->timeout_ms > 0 || request->collective_graph_key) return false;
     char room[SIGNATURE_KEY_ROOM];
     StrBuf key = strbuf_in(room, sizeof room);
@@ -415,7 +415,7 @@ bool master_session_start(MasterSession *s, const RunRequest *request, ServerCal
     ClientGraph *g = find_client_graph(s, strbuf_str(&key));
     strbuf_clear(&key);
     if (!g) return false;
-    if (g->collective_graph_key) { /* its id may have to be fetched */
+    if (g->collective_graph_key /* its id may have to be fetched */ || (only_elsewhere && g->handles[0].ptr)) {
         client_graph_unref(g);
         return false;
     }

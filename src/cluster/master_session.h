@@ -40,9 +40,10 @@ typedef struct RunReply {
 /* Runs a step and waits for it; `call` (optional) cancels it when the client goes. */
 Error *master_session_run(MasterSession *s, const RunRequest *request, ServerCall *call, RunReply *reply) MUST_CHECK;
 /* The same without waiting, when nothing of the step may take a thread: its graph was run before, it has no timeout and is not traced. false: it was
- * not started. done runs exactly once, perhaps before this returns, and owns err; what request and reply point to must live until then. */
+ * not started; only_elsewhere: nor when a part of it runs in this task. done runs exactly once, perhaps before this returns, and owns err; what request and
+ * reply point to must live until then. */
 typedef void RunDone(void *arg, Error *err);
-bool master_session_start(MasterSession *s, const RunRequest *request, ServerCall *call, RunReply *reply, RunDone *done, void *arg);
+bool master_session_start(MasterSession *s, const RunRequest *request, bool only_elsewhere, ServerCall *call, RunReply *reply, RunDone *done, void *arg);
 void run_reply_init(RunReply *reply, int fetch_count); /* with room for the fetches */
 void run_reply_clear(RunReply *reply);
 

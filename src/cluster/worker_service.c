@@ -243,6 +243,18 @@ static void start_run_graph(void *arg) {
     run_graph_unref(c);
 }
 
+/* Another call came with it, which waits meanwhile. */
+static bool starts_soon(Worker *w, const Pb__RunGraphRequest *r) {
+    WorkerSession *session = NULL;
+    Error *err = worker_find_session(w, str_of(r->session_handle), &session);
+    Executable *e = err ? NULL : worker_session_graph(session, str_of(r->graph_handle));
+    bool soon = e && executable_starts_soon(e);
+    error_free(err);
+    executable_unref(e);
+    worker_session_unref(session);
+    return soon;
+}
+
 static void run_graph(void *arg, ServerCall *call) {
     Pb__RunGraphRequest *request = service_request(call, &pb__run_graph_request__descriptor);
     if (!request) return;
@@ -253,7 +265,7 @@ static void run_graph(void *arg, ServerCall *call) {
     c->services = arg;
     c->call = call;
     c->request = request;
-    if (transport_thread_is_spare())
+    if (transport_thread_is_spare() || starts_soon(c->services->worker, request))
         start_run_graph(c);
     else
         threadpool_post(c->services->compute, start_run_graph, c);

@@ -42,6 +42,8 @@ static _Thread_local bool is_spare;  /* another thread of the loop does its work
 static _Thread_local bool is_handed; /* runs what was handed out */
 static _Thread_local bool may_stay;  /* is spare now or at the last of the tasks that were handed to it */
 static _Thread_local void (*after_list)(void); /* (optional) to be called after them */
+static _Thread_local LoopFn *last_fn;          /* (optional) the same, before that, as the last of them */
+static _Thread_local void *last_arg;
 static _Thread_local bool has_kept;  /* tasks in the queue that nobody was woken for: see flush_kept */
 
 /* ---- Tasks ---- */
@@ -158,6 +160,13 @@ bool loop_stay_after(void (*fn)(void)) {
     return true;
 }
 
+bool loop_do_last(LoopFn *fn, void *arg) {
+    if (!may_stay || last_fn) return false;
+    last_fn = fn;
+    last_arg = arg;
+    return true;
+}
+
 static void leave_turn(Loop *l) {
     has_turn = false;
     pthread_mutex_unlock(&l->turn);
@@ -200,10 +209,19 @@ static void flush_kept(void) {
 static void run_list(LoopTask *task, bool may_keep) {
     while (task) {
         LoopTask *next = task->next;
-        is_spare = may_keep && !next;
+        is_spare = may_keep && !next && !last_fn;
         task->fn(task->arg);
         task = next;
     }
+    is_spare = false;
+}
+
+static void run_last(void) {
+    LoopFn *fn = last_fn;
+    if (!fn) return;
+    last_fn = NULL;
+    is_spare = true;
+    fn(last_arg);
     is_spare = false;
 }
 
@@ -220,6 +238,7 @@ static void run_handed(Loop *l) {
     may_stay = has_sleeper;
     run_list(continuing, false);
     run_list(long_tasks, has_sleeper);
+    run_last();
     if (after_list) after_list();
     after_list = NULL;
     is_handed = may_stay = false;

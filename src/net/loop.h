@@ -48,6 +48,8 @@ void loop_wait_note(Loop *loop);
 bool loop_thread_is_spare(void);
 /* The same, for what is done once for all tasks that were handed to this thread together: fn runs after them. false: it may not. */
 bool loop_stay_after(void (*fn)(void));
+/* In one of them that is not the last: fn runs after them, with the thread to spare. One such function at a time. false: it will not. */
+bool loop_do_last(LoopFn *fn, void *arg);
 
 /* For code that has the turn. A LoopTimer is used by who has the turn only. */
 /* Runs task soon, on a thread of the loop but without the turn; those that came together in this order. false: has stopped. */

@@ -23,6 +23,10 @@ TransportStats transport_stats(Transport *t) {
     return t->table->stats(t);
 }
 
+bool transport_do_last(void (*fn)(void *arg), void *arg) {
+    return loop_do_last(fn, arg);
+}
+
 bool transport_thread_is_spare(void) {
     return loop_thread_is_spare();
 }

@@ -38,6 +38,8 @@ typedef void CallDone(void *arg, Error *err, Message *reply);
 bool transport_thread_is_spare(void);
 /* The same, for work on all that came together: fn will be called when the last of those calls and handlers has returned. false: do not compute. */
 bool transport_stay_after(void (*fn)(void));
+/* In a handler that stays, while no thread is spare since other calls came with it: fn runs here after them, and then one is. false: it will not. */
+bool transport_do_last(void (*fn)(void *arg), void *arg);
 
 /* Makes a channel to "host:port"; nothing is connected until the first call. Thread-safe as all functions here. */
 Channel *transport_channel(Transport *t, Str address);

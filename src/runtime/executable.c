@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/block_cache.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "graph/function.h"
 #include "graph/graph_def.h"
@@ -30,7 +31,10 @@ struct Executable {
     FunctionRuntime *function_runtime;
     SessionState *session;
     const DeviceSet *devices;
+    _Atomic int64_t start_ns; /* what executable_run takes, by its usual runs; 0: not known */
 };
+
+enum { SOON_NS = 20000 };
 
 static Error *place_by_name(Graph *g, const DeviceSet *devices) {
     for (int i = 0; i < g->node_count; i++) {
@@ -219,6 +223,17 @@ static void part_done(void *arg, Error *err) {
     done(done_arg, err);
 }
 
+bool executable_starts_soon(const Executable *e) {
+    int64_t ns = atomic_load_explicit(&e->start_ns, memory_order_relaxed);
+    return ns > 0 && ns < SOON_NS;
+}
+
+/* Slowly up, at once down: a thread that had to wait for its core says nothing. */
+static void note_start(Executable *e, int64_t took) {
+    int64_t before = atomic_load_explicit(&e->start_ns, memory_order_relaxed);
+    atomic_store_explicit(&e->start_ns, !before || took < before ? took : before + (took - before) / 8, memory_order_relaxed);
+}
+
 void executable_run(Executable *e, const RunOptions *options, StepDone *done, void *arg) {
     Run *run = block_zeroed(sizeof *run);
     run->executable = executable_ref(e);
@@ -237,6 +252,10 @@ void executable_run(Executable *e, const RunOptions *options, StepDone *done, vo
         .stats = options->stats,
     };
     int count = e->part_count; /* the last part to end frees the run */
+    int64_t began = clock_mono_ns();
+    executable_ref(e); /* the run may be over soon */
     atomic_init(&run->parts_left, count);
     for (int i = 0; i < count; i++) e->parts[i].kind->run(e->parts[i].program, &run->context, NULL, part_done, run);
+    note_start(e, clock_mono_ns() - began);
+    executable_unref(e);
 }

@@ -37,5 +37,7 @@ typedef struct RunOptions {
 /* The context of a step that runs functions of this graph on its own, outside of any RunGraph; for closures. */
 StepContext executable_context(Executable *e);
 
+/* Does the thread that starts a run of it soon have time for something else? As far as earlier runs tell. */
+bool executable_starts_soon(const Executable *e);
 /* Runs one step; everything in options must live until done. */
 void executable_run(Executable *e, const RunOptions *options, StepDone *done, void *arg);

@@ -125,7 +125,18 @@ static void stay(void *arg, ServerCall *call) {
     server_call_reply(call, &m);
 }
 
+static void echo_last(void *arg) {
+    echo(NULL, arg);
+}
+
+/* Later, when others came with it; one of those that want this is let. */
+static void prefer_last(void *arg, ServerCall *call) {
+    (void)arg;
+    if (transport_thread_is_spare() || !transport_do_last(echo_last, call)) echo(NULL, call);
+}
+
 static const Method methods[] = {
+    {"/test.T/Last", prefer_last, STAYING, NULL},
     {"/test.T/Stay", stay, STAYING, NULL},
     {"/test.T/Echo", echo, ON_POOL, NULL},
     {"/test.T/EchoInline", echo, ON_READER, NULL},
@@ -336,6 +347,20 @@ static void notes_arrive_and_leave_nothing(void **state) {
     channel_note(env->channel, "/test.T/NoSuchMethod", &lost);
     expect_ok(env->channel, "/test.T/Echo", "after them");
     while (transport_stats(env->client).calls_out || transport_stats(env->server).calls_in) sched_yield();
+}
+
+static void who_prefers_to_be_last_is_answered_once(void **state) {
+    Env *env = *state;
+    enum { CALLS = 300 };
+    Pending *calls = xcalloc(CALLS, sizeof *calls);
+    for (int i = 0; i < CALLS; i++) pending_start(&calls[i], env->channel, i % 3 ? "/test.T/Last" : "/test.T/EchoInline", "x", (CallOptions){0});
+    for (int i = 0; i < CALLS; i++) {
+        wait_for(&calls[i].done);
+        assert_null(calls[i].err);
+        assert_int_equal(calls[i].reply.len, 1);
+        pending_clear(&calls[i]);
+    }
+    free(calls);
 }
 
 static void a_deadline_ends_both_sides(void **state) {
@@ -670,6 +695,7 @@ static int run(const char *name, Kind *kind) {
         ROW(too_large_messages_are_refused),
         ROW(a_thousand_parked_calls_end_in_reverse),
         ROW(notes_arrive_and_leave_nothing),
+        ROW(who_prefers_to_be_last_is_answered_once),
         ROW(a_deadline_ends_both_sides),
         ROW(the_server_sees_a_cancel),
         ROW(a_watcher_set_after_the_cancel_is_told),
