@@ -21,7 +21,6 @@ enum {
     CONNECTION_WINDOW = 128 << 20,
     HEADER_LIST_FLOOD = 65536,  /* a connection with more is closed */
     MAX_HEADERS = 16,           /* sent at once */
-    RESETS_PER_SECOND = 2000,
     MAX_CONTINUATIONS = 8,
 };
 
@@ -296,7 +295,7 @@ static nghttp2_session *session_new(Http2 *h) {
     nghttp2_option_new(&option);
     nghttp2_option_set_peer_max_concurrent_streams(option, NGHTTP2_INITIAL_MAX_CONCURRENT_STREAMS);
     nghttp2_option_set_no_closed_streams(option, 1);
-    nghttp2_option_set_stream_reset_rate_limit(option, HTTP2_RESET_BURST, RESETS_PER_SECOND);
+    nghttp2_option_set_stream_reset_rate_limit(option, HTTP2_RESET_BURST, HTTP2_RESETS_PER_SECOND);
     nghttp2_option_set_max_continuations(option, MAX_CONTINUATIONS);
     if (h->is_server)
         nghttp2_session_server_new2(&session, calls, h, option);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "net/http2_internal.h"
 
@@ -60,7 +61,6 @@ void brief_forget(Http2 *h, Http2Stream *s) {
 }
 
 static void close_stream(Http2 *h, Http2Stream *s, uint32_t code) {
-    if (code == HTTP2_NO_ERROR && h->brief.resets_left < HTTP2_RESET_BURST) h->brief.resets_left++;
     h->events->closed(h->arg, s, code);
     http2_stream_free(h, s);
 }
@@ -236,9 +236,18 @@ static bool take_head(Http2 *h, Str list) {
     return true;
 }
 
+static bool may_reset(Brief *b) {
+    int64_t now = clock_mono_ns(), more = (now - b->reset_ns) / (1000000000 / HTTP2_RESETS_PER_SECOND);
+    if (more > 0) {
+        b->resets_left = b->resets_left + more < HTTP2_RESET_BURST ? b->resets_left + more : HTTP2_RESET_BURST;
+        b->reset_ns = now;
+    }
+    return b->resets_left-- > 0;
+}
+
 static bool take_reset(Http2 *h, Str code) {
     Http2Stream *s = brief_find(h, h->brief.in.number);
-    if (code.len != sizeof(uint32_t) || h->brief.resets_left-- <= 0) return false;
+    if (code.len != sizeof(uint32_t) || !may_reset(&h->brief)) return false;
     if (s) close_stream(h, s, get(code.ptr, sizeof(uint32_t)));
     return true;
 }

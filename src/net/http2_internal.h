@@ -13,6 +13,7 @@ enum {
     HTTP2_HEADER_LIST_LIMIT = 16384,  /* a stream with more is reset */
     HTTP2_COPY_LIMIT = 4096,          /* shorter pieces are cheaper to copy than to send as an own piece */
     HTTP2_RESET_BURST = 20000,        /* a step with thousands of parked calls may be cancelled at once */
+    HTTP2_RESETS_PER_SECOND = 2000,
     FRAME_HEADER_BYTES = 9,
     BRIEF_FRAME = 0xf2,               /* a type for private use */
 };
@@ -50,7 +51,8 @@ typedef struct Brief {
     List sending;   /* have a body that was not sent */
     List done;      /* will be closed when output is taken */
     uint32_t last_number;
-    int resets_left; /* that the peer may send */
+    int64_t resets_left; /* that the peer may send; more with time */
+    int64_t reset_ns;    /* the last one; 0: none */
     struct {
         uint32_t number;
         uint8_t flags;
